@@ -354,6 +354,7 @@ async function listen(parts: OpenParts, options: DaemonOptions, resources: Resou
     files: options.webFiles ?? webFiles(),
     limits: limits.web,
     stateDir: state.path,
+    letterKeys: configured["web.letterKeys"],
     ...{ load, version, instance, log },
   });
   const dispatcher = dispatcherOf(parts, options, { version, instance, load, web });

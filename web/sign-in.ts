@@ -5,6 +5,8 @@ export interface Credentials {
   readonly instance: string;
   /** Names the daemon, for the title of the page. */
   readonly title: string;
+  /** Whether single letters are commands. */
+  readonly letterKeys: boolean;
 }
 
 export type SignedIn =
@@ -143,9 +145,9 @@ function idOf(data: unknown, kind: "ask" | "give"): string | undefined {
 }
 
 function credentialsIn(value: unknown): Credentials | undefined {
-  const { token, instance, title } = (value ?? {}) as Partial<Readonly<Record<keyof Credentials, unknown>>>;
+  const { token, instance, title, letterKeys } = (value ?? {}) as Partial<Readonly<Record<keyof Credentials, unknown>>>;
   return typeof token === "string" && typeof instance === "string" && typeof title === "string"
-    ? { token, instance, title }
+    ? { token, instance, title, letterKeys: letterKeys !== false }
     : undefined;
 }
 

@@ -152,6 +152,13 @@ export const settings = {
     "keep",
     { env: "PI_RPCD_ON_DETACH" },
   ),
+  "web.letterKeys": row(
+    Type.Boolean({
+      description:
+        "Whether single letters are commands in the web console. Each time it is opened, its pages have a new origin, for which a browser keeps no settings.",
+    }),
+    true,
+  ),
   orphanIdleMs: row(
     Type.Integer({
       minimum: 1_000,

@@ -27,6 +27,8 @@ export interface WebPageOptions {
   readonly version: string;
   readonly instance: string;
   readonly stateDir: string;
+  /** Whether single letters are commands in the page. */
+  readonly letterKeys: boolean;
   readonly limits: WebPageLimits;
   readonly log: Logger;
 }
@@ -103,9 +105,9 @@ export class WebPage implements WebConsole {
 
   async #listen(port: number): Promise<WebListener> {
     const { WebListener: Listener } = await import("./web/listener.ts");
-    const { dispatcher, tokens, load, version, instance, stateDir, limits, log } = this.#options;
+    const { dispatcher, tokens, load, version, instance, stateDir, letterKeys, limits, log } = this.#options;
     const listener = await Listener.open(port, {
-      ...{ dispatcher: dispatcher(), tokens, load, version, instance, limits, log },
+      ...{ dispatcher: dispatcher(), tokens, load, version, instance, letterKeys, limits, log },
       title: `${hostname()}:${stateDir}`,
       onIdle: () => {
         void this.#next(async () => {

@@ -101,7 +101,7 @@ export function startWebPage(options: WebPageTestOptions = {}): TestPage {
   const tokens = new WebTokens({ limits: own, isTaken: (name) => options.taken?.includes(name) === true });
   const { handlers } = fakeCore(options.handlers);
   const dispatcher = createDispatcher({ handlers, validator: createValidator(), log });
-  const facts = { version: "1.2.3", instance: "this-daemon", stateDir: "/state" };
+  const facts = { version: "1.2.3", instance: "this-daemon", stateDir: "/state", letterKeys: false };
   const page = new WebPage({ ...facts, dispatcher: () => dispatcher, tokens, load, files, limits: own, log });
   return {
     page,

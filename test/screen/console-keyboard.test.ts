@@ -74,3 +74,19 @@ test.each(["chromium", "firefox-esr"] as const)(
     expect(await visit.faults()).toEqual([]);
   },
 );
+
+test("letters do nothing where the configuration says so, until a person turns them on", async () => {
+  await using stage = await startStage({ config: JSON.stringify({ web: { letterKeys: false } }) });
+  await stage.session();
+  await using browser = await ConsoleBrowser.open();
+  const visit = await browser.visit(await consoleAddress(stage.client));
+  await visit.shows(/Awake/, ".rail");
+  await visit.press("g", "d", "?");
+  await visit.clickOn(".row-name");
+  await visit.shows(/Nothing was said yet/, ".main");
+  expect(await visit.text("body")).not.toMatch(/Close/);
+  await visit.clickOn(".bar .menu > .square");
+  await visit.click("Letter keys");
+  await visit.press("g", "d");
+  await visit.shows(/Ready/, ".main");
+});

@@ -39,6 +39,8 @@ export interface App {
   readonly workspace: ReadonlySignal<Workspace | undefined>;
   /** For the title of the page: open questions, host and state directory. */
   readonly title: ReadonlySignal<string>;
+  /** Whether single letters are commands, as the daemon's configuration says. */
+  readonly hasLetterKeys: ReadonlySignal<boolean>;
   /** Ends the token and the connection. */
   signOut(): Promise<void>;
 }
@@ -89,6 +91,7 @@ export class PageApp implements App {
   readonly #connection = signal<ConnectionState>({ kind: "connecting" });
   readonly #workspace = signal<PageWorkspace | undefined>(undefined);
   readonly #daemonTitle = signal("pi-rpcd");
+  readonly hasLetterKeys = signal(true);
   readonly title: ReadonlySignal<string>;
   #daemon: ConnectedDaemon | undefined;
   #credentials: Credentials | undefined;
@@ -125,6 +128,7 @@ export class PageApp implements App {
     const { credentials } = signedIn;
     this.#credentials = credentials;
     this.#daemonTitle.value = credentials.title;
+    this.hasLetterKeys.value = credentials.letterKeys;
     try {
       this.#daemon = await connect(credentials);
     } catch (error) {

@@ -24,5 +24,9 @@ export function useWorkspace(): Workspace {
 }
 
 export function createPage(app: App): PageContext {
-  return { app, looks: createLooks() };
+  const looks = createLooks();
+  app.hasLetterKeys.subscribe((has) => {
+    looks.letterKeys.value = has;
+  });
+  return { app, looks };
 }

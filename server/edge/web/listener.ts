@@ -36,6 +36,8 @@ export interface WebListenerOptions {
   readonly instance: string;
   /** The page's title. */
   readonly title: string;
+  /** Whether single letters are commands in the page. */
+  readonly letterKeys: boolean;
   /** Called when there is neither a token nor a code. Calling {@link WebListener.addCode} may follow. */
   readonly onIdle: () => void;
   readonly log: Logger;
@@ -207,7 +209,7 @@ export class WebListener {
 
   /** Exchanges a code for a token. */
   async #exchange(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { tokens, instance, title, log } = this.#options;
+    const { tokens, instance, title, letterKeys, log } = this.#options;
     const { maxExchangeBytes } = this.#options.limits;
     try {
       const body = await bodyOf(request, maxExchangeBytes);
@@ -226,7 +228,7 @@ export class WebListener {
       const { tokenName, capabilities } = taken.value;
       const token = tokens.create(tokenName, capabilities);
       log.info({ tokenName }, "a browser has signed in to the web console");
-      answer(response, { token, instance, title });
+      answer(response, { token, instance, title, letterKeys });
     } catch (error) {
       // Without an error of ours the peer has gone.
       if (error instanceof WireError) this.#refuse(response, refusal(error));

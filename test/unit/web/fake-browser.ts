@@ -44,7 +44,7 @@ export class FakeTabs {
   }
 }
 
-export const credentials = { token: "secret", instance: "i1", title: "host /state" };
+export const credentials = { token: "secret", instance: "i1", title: "host /state", letterKeys: true };
 export const code = "c".repeat(43);
 
 export function json(value: unknown, status = 200): Response {

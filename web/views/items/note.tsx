@@ -1,11 +1,10 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { NoteAbout, NoteItem } from "../../state/items.ts";
+import type { NoteAbout, NoteItem, Who } from "../../state/items.ts";
 import { Visible } from "../../text/visible.tsx";
 import { Icon, type IconName } from "../widgets/icon.tsx";
 import { Time } from "../widgets/time.tsx";
 import { More } from "./long-text.tsx";
-import { WhoWords } from "./who.tsx";
 
 const icons: Partial<Record<NoteAbout, IconName>> = {
   compaction: "fold",
@@ -25,8 +24,7 @@ export function Note({ item }: { readonly item: NoteItem }): JSX.Element {
       <Icon name={icons[item.about] ?? "info"} />
       <div class="note-text">
         <Visible text={item.words} />
-        {item.who.kind !== "unknown" && <> By {item.who.kind === "you" ? "you" : <WhoWords who={item.who} />}.</>}{" "}
-        <Time at={item.at} />
+        <ByWhom who={item.who} /> <Time at={item.at} />
         {item.detail !== undefined && (
           <details class="fold" open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
             <summary>
@@ -46,4 +44,9 @@ export function Note({ item }: { readonly item: NoteItem }): JSX.Element {
       </div>
     </div>
   );
+}
+
+function ByWhom({ who }: { readonly who: Who }): JSX.Element | null {
+  if (who.kind === "unknown") return null;
+  return <> By {who.kind === "you" ? "you" : who.name === undefined ? "a client" : <bdi>{who.name}</bdi>}.</>;
 }

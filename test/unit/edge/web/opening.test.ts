@@ -176,9 +176,9 @@ test("signing in gives a token of the asked rights, the daemon's name, and a tit
     expect([status, headers["cache-control"], Object.keys(body).sort()]).toEqual([
       200,
       "no-store",
-      ["instance", "title", "token"],
+      ["instance", "letterKeys", "title", "token"],
     ]);
-    expect(body).toMatchObject({ instance: "this-daemon", title: `${hostname()}:/state` });
+    expect(body).toMatchObject({ instance: "this-daemon", title: `${hostname()}:/state`, letterKeys: false });
     const grant = tokens.find(body.token);
     expect(open.tokenName).toBe(grant?.name);
     return [
