@@ -63,6 +63,7 @@ export const retries: Readonly<Record<MethodName, Retry>> = {
   "session/export": "safe",
   "session/command": "never",
   "transcript/page": "safe",
+  "transcript/outline": "safe",
   "transcript/entry": "safe",
   "model/list": "safe",
   "session/setSteeringMode": "idempotencyKey",

@@ -37,6 +37,7 @@ export type NavigateOptions = Omit<Params<"session/navigate">, "sessionId" | "en
 /** `after`: the last seq that the listener has; `epoch`: the log to which it belongs. */
 export type ListenOptions = Pick<EventsOptions, "after" | "epoch">;
 export type TranscriptOptions = Omit<Params<"transcript/page">, "sessionId"> & CallOptions;
+export type OutlineOptions = Omit<Params<"transcript/outline">, "sessionId"> & CallOptions;
 export type EntryPieceOptions = Pick<Params<"transcript/entry">, "offset" | "length"> & CallOptions;
 export type CommandOptions = Omit<Params<"session/command">, "sessionId" | "command"> & CallOptions;
 
@@ -172,6 +173,14 @@ export class SessionHandle {
    */
   transcript({ signal, ...rest }: TranscriptOptions = {}): Promise<Result<"transcript/page">> {
     return this.#peer.call("transcript/page", { ...rest, sessionId: this.id }, callOptions(signal));
+  }
+
+  /**
+   * Returns the last entries of all branches, each with its parent and first words, or with `before` of an earlier page
+   * those before that page. It starts no pi. Rejects with `transcript_changed` if the session's file was rewritten since.
+   */
+  outline({ signal, ...rest }: OutlineOptions = {}): Promise<Result<"transcript/outline">> {
+    return this.#peer.call("transcript/outline", { ...rest, sessionId: this.id }, callOptions(signal));
   }
 
   /** Returns a piece of a value that a page of the {@link transcript} has cut, at most 4 MiB. */

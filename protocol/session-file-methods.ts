@@ -116,7 +116,7 @@ export const sessionFileMethods = {
       sessionId: SessionId,
       entryId: Type.String({
         pattern: "^[!-~]{1,128}$",
-        description: "The entry of a user's message on the active branch; `session/getForkMessages` lists them.",
+        description: "The entry of a user's message, on any branch; `session/getForkMessages` lists them.",
       }),
       abortRun,
     }),

@@ -1,6 +1,6 @@
 import type { Static } from "typebox";
 import { Epoch } from "./event.ts";
-import { Seq, SessionId } from "./ids.ts";
+import { Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { params } from "./params.ts";
@@ -50,6 +50,32 @@ const BranchPoint = Type.Object(
   closed,
 );
 export type BranchPoint = Static<typeof BranchPoint>;
+
+const OutlineEntry = Type.Object(
+  {
+    entryId: Type.String(),
+    parentId: Type.Union([Type.String(), Type.Null()]),
+    type: Type.String({ maxLength: 64, description: "pi's type of the entry." }),
+    at: Type.Optional({ ...Timestamp, description: "When it was written." }),
+    role: Type.Optional(Type.String({ maxLength: 64, description: "Of a message." })),
+    text: Type.Optional(
+      Type.String({
+        maxLength: 200,
+        description:
+          "The first 200 characters of its text: of a message, summary, label or name; the error of a failed answer; of a change of the model `provider/id`, of the thinking level the level; of what an extension stores, its type.",
+      }),
+    ),
+    tools: Type.Optional(
+      Type.Array(Type.String({ maxLength: 64 }), {
+        maxItems: 4,
+        description: "The first tools that an answer calls, or the tool of a result.",
+      }),
+    ),
+    targetId: Type.Optional(Type.String({ maxLength: 128, description: "Of a label: the entry that has it." })),
+  },
+  closed,
+);
+export type OutlineEntry = Static<typeof OutlineEntry>;
 
 const errors = [
   "session_not_found",
@@ -127,6 +153,50 @@ export const transcriptMethods = {
       closed,
     ),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/transcript" },
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors,
+    retry: "safe",
+  },
+  "transcript/outline": {
+    summary:
+      "The entries of all branches, each with its parent and its first words, from the end of the session's file backwards. It starts no pi, and reads at most 16 MiB of the file: a page can have fewer entries than asked for, or none.",
+    params: params({
+      sessionId: SessionId,
+      before: Type.Optional({
+        ...Place,
+        description: "`before` of the page after it. Default: the end of the file, and what its pi has not written.",
+      }),
+      limit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 2_000, default: 500, description: "At most so many entries." }),
+      ),
+    }),
+    result: Type.Object(
+      {
+        entries: Type.Array(OutlineEntry, {
+          description:
+            "In the order in which they were written. A parent can be on an earlier page, or missing. Of entries with the same id the last counts.",
+        }),
+        before: Type.Optional({ ...Place, description: "For the page before this one. Absent at the first entry." }),
+        leafId: Type.Optional(
+          leafIdOf("Without `before`: the last entry of the active branch. `null`: there are no entries."),
+        ),
+        parent: Type.Optional(
+          Type.Object(
+            {
+              sessionId: Type.Optional({
+                ...SessionId,
+                description: "Absent if the daemon does not have it, or the token may not read it.",
+              }),
+            },
+            { ...closed, description: "Without `before`: the session from which this one was made." },
+          ),
+        ),
+      },
+      closed,
+    ),
+    http: { verb: "GET", path: "/v1/sessions/{sessionId}/outline" },
     scope: "none",
     capability: "observe",
     since: "0.1.0",

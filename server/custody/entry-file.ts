@@ -38,6 +38,8 @@ export class EntryFile {
   readonly inode: number;
   /** Its size when it was opened. Later additions are not read. */
   readonly size: number;
+  /** The file of the session from which it was made. */
+  parent: string | undefined;
   readonly #handle: FileHandle;
   readonly #budget: ReadBudget;
 
@@ -69,9 +71,10 @@ export class EntryFile {
       if (found.size === 0) return "missing";
       // Of the opened file, because the path may lead to another one by now.
       const head = await found.#bytes(0, Math.min(found.size, maxHeaderBytes));
-      const { id, version } = headerIn(file, head.toString("utf8").split("\n", 1)[0] ?? "");
+      const { id, version, parent } = headerIn(file, head.toString("utf8").split("\n", 1)[0] ?? "");
       if (id !== sessionId) throw unusable(file, "other_session", `belongs to the session ${id}`);
       if (version !== newestVersion) return "file_older_form";
+      found.parent = parent;
       opened = found;
       return found;
     } finally {

@@ -5,9 +5,10 @@ import { unlessAborted } from "../lib/deadline.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { SessionFileOwner } from "../pi/session-paths.ts";
 import { BranchWalk } from "./branch-walk.ts";
-import { EntryFile, LinesBackwards, type ReadBudget } from "./entry-file.ts";
+import { EntryFile, type LinePlace, LinesBackwards, type ReadBudget } from "./entry-file.ts";
 import { type EntryPlaces, PlacesCache, placeIn } from "./entry-places.ts";
 import { boundaryBefore, cutEntry, type ValueRange, valueAt } from "./long-texts.ts";
+import { outlineOf, outlineOfLine } from "./outline.ts";
 import type { StoredEntry } from "./stored-entries.ts";
 import {
   type BranchPlace,
@@ -56,10 +57,14 @@ export interface TranscriptSource extends SessionFileOwner {
   requireNoEntries(): void;
   /** The error if only a pi can read the file. */
   readonly olderForm: () => WireError;
+  /** The session that has this file, if the daemon has it and the caller may know of it. */
+  sessionOf(file: string): string | undefined;
 }
 
 type Page = Result<"transcript/page">;
 type Piece = Result<"transcript/entry">;
+type Outline = Result<"transcript/outline">;
+type OutlineParams = Omit<Params<"transcript/outline">, "sessionId">;
 type PageParams = Omit<Params<"transcript/page">, "sessionId">;
 type PieceParams = Omit<Params<"transcript/entry">, "sessionId">;
 
@@ -75,6 +80,8 @@ interface FileEnd {
   readonly leafId: string | undefined;
   /** Whether there may be entries, and none is near the end. */
   readonly isUnknown: boolean;
+  /** The file of the session from which this one was made. */
+  readonly parent: string | undefined;
 }
 
 /** Reads transcripts in parts. One file at a time is read. */
@@ -99,6 +106,25 @@ export class Transcripts {
     for (let attempt = 1; ; attempt += 1) {
       const isLast = attempt === maxAttempts || budget.left < maxFileReadBytes / 2;
       const page = await this.#latest(source, before, params, signal, { budget, isLast });
+      if (page !== undefined) return page;
+      if (isLast) throw changed();
+    }
+  }
+
+  /** Throws `transcript_changed`, `session_file_unusable`, `session_asleep` and errors of pi. */
+  async outline(source: TranscriptSource, params: OutlineParams, signal: AbortSignal): Promise<Outline> {
+    const { limit = 500 } = params;
+    const before = params.before === undefined ? undefined : branchPlaceIn(params.before);
+    const budget: ReadBudget = { left: maxFileReadBytes };
+    if (before?.file !== undefined) {
+      const { file: place } = before;
+      const read = () =>
+        this.#open(source, budget, async (file) => this.#outlineIn(await sameFile(file, place), place, limit));
+      return await this.#reading.run(read, signal);
+    }
+    for (let attempt = 1; ; attempt += 1) {
+      const isLast = attempt === maxAttempts || budget.left < maxFileReadBytes / 2;
+      const page = await this.#latestOutline(source, before?.want, limit, signal, { budget, isLast });
       if (page !== undefined) return page;
       if (isLast) throw changed();
     }
@@ -160,6 +186,68 @@ export class Transcripts {
     return await this.#reading.run(() => this.#open(source, budget, read), signal);
   }
 
+  /** As {@link #latest}. `want`: the last entry of the page, which pi had not written. */
+  async #latestOutline(
+    source: TranscriptSource,
+    want: string | undefined,
+    limit: number,
+    signal: AbortSignal,
+    { budget, isLast }: { readonly budget: ReadBudget; readonly isLast: boolean },
+  ): Promise<Outline | undefined> {
+    const start = source.place;
+    const end = source.isEphemeral ? undefined : await this.#reading.run(() => this.#endOf(source, budget), signal);
+    const isAsked = end?.isUnknown !== true;
+    const unwritten = isAsked ? await unlessAborted(source.unwritten(end?.lastId), signal) : undefined;
+    if (unwritten === undefined && source.place.cursor !== start.cursor && !isLast) return undefined;
+    if (unwritten === undefined && end === undefined) source.requireNoEntries();
+    const { entries = [] } = unwritten ?? {};
+    const wanted = want === undefined ? entries.length - 1 : entries.findIndex(({ id }) => id === want);
+    // It is in the file by now, perhaps after other entries: the client reads all of it again.
+    if (want !== undefined && wanted === -1) throw changed();
+    const first = Math.max(0, wanted + 1 - limit);
+    const told = entries.slice(first, wanted + 1).flatMap((entry) => outlineOf(entry) ?? []);
+    const leafId = unwritten?.entries === undefined ? end?.leafId : (unwritten.leafId ?? undefined);
+    const parent = end?.parent === undefined ? {} : { parent: parentOf(source.sessionOf(end.parent)) };
+    const head = want === undefined ? { leafId: leafId ?? null, ...parent } : {};
+    const next = entries[first - 1]?.["id"];
+    if (typeof next === "string") {
+      const place = { want: next, child: undefined, leafId: undefined, isNamed: false, file: undefined };
+      return { entries: told, before: branchPlaceText(place), ...head };
+    }
+    if (end === undefined) return { entries: told, ...head };
+    const read = async (file: EntryFile | undefined): Promise<Outline | undefined> => {
+      if (file?.inode !== end.inode || file.size < end.size) return undefined;
+      const from = unwritten?.entries === undefined ? end.size : end.upTo;
+      const page = await this.#outlineIn(file, { at: from, end: from }, limit - told.length);
+      return { ...page, entries: [...page.entries, ...told], ...head };
+    };
+    return await this.#reading.run(() => this.#open(source, budget, read), signal);
+  }
+
+  async #outlineIn(file: EntryFile, from: LinePlace, limit: number): Promise<Outline> {
+    const places = await this.#cache.of(file);
+    const lines = new LinesBackwards(file, from);
+    /** The last one first. */
+    const entries: Outline["entries"] = [];
+    let isOver = false;
+    while (entries.length < limit && !isOver) {
+      const line = await lines.next();
+      if (line === "unread") break;
+      isOver = line === "start";
+      if (line === "start") break;
+      const found = placeIn(line);
+      places.noteBefore(line, found);
+      const entry = found && outlineOfLine(line, found);
+      if (entry !== undefined) entries.push(entry);
+    }
+    this.#cache.trim();
+    const { at, end } = lines.place;
+    if (isOver || end === 0) return { entries: entries.reverse() };
+    const mark = { at, end, inode: file.inode, mark: await file.markAt(end) };
+    const place = { want: undefined, child: undefined, leafId: undefined, isNamed: false, file: mark };
+    return { entries: entries.reverse(), before: branchPlaceText(place) };
+  }
+
   async #earlier(
     source: TranscriptSource,
     before: BranchPlace & { readonly file: NonNullable<BranchPlace["file"]> },
@@ -167,9 +255,7 @@ export class Transcripts {
     budget: ReadBudget,
   ): Promise<Page> {
     return await this.#open(source, budget, async (file) => {
-      const { inode, end, mark } = before.file;
-      if (file?.inode !== inode || file.size < end || (await file.markAt(end)) !== mark) throw changed();
-      return await this.#fromFile(file, walkOf(before, params), before.file, []);
+      return await this.#fromFile(await sameFile(file, before.file), walkOf(before, params), before.file, []);
     });
   }
 
@@ -205,7 +291,8 @@ export class Transcripts {
       const last = upTo < size ? await new LinesBackwards(file, { at: size, end: size }).next() : "start";
       const isWhole = typeof last !== "string" && last.bytes !== undefined && cutEntry(last.bytes) !== undefined;
       const leafId = (isWhole ? placeIn(last)?.id : undefined) ?? lastId;
-      return { inode, size, upTo, lastId, leafId, isUnknown: leafId === undefined && !places.isComplete };
+      const isUnknown = leafId === undefined && !places.isComplete;
+      return { inode, size, upTo, lastId, leafId, isUnknown, parent: file.parent };
     });
   }
 
@@ -251,6 +338,19 @@ export class Transcripts {
       await file.close();
     }
   }
+}
+
+/** The file of a place. Throws `transcript_changed` if it is another one by now. */
+async function sameFile(
+  file: EntryFile | undefined,
+  { inode, end, mark }: NonNullable<BranchPlace["file"]>,
+): Promise<EntryFile> {
+  if (file?.inode !== inode || file.size < end || (await file.markAt(end)) !== mark) throw changed();
+  return file;
+}
+
+function parentOf(sessionId: string | undefined): NonNullable<Outline["parent"]> {
+  return sessionId === undefined ? {} : { sessionId };
 }
 
 /** Reads the lines after a place that are not known, if they are few. */

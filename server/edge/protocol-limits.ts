@@ -240,7 +240,8 @@ const feed: Readonly<Record<keyof typeof daemonLimits.feed, string>> = {
 };
 
 const transcript: Readonly<Record<keyof typeof daemonLimits.transcript, string>> = {
-  maxFileReadBytes: "Bytes of a session's file that one `transcript/page` or `transcript/entry` reads.",
+  maxFileReadBytes:
+    "Bytes of a session's file that one `transcript/page`, `transcript/outline` or `transcript/entry` reads.",
   maxEntryLineBytes: "An entry in the file. A page has only the type and the ids of a longer one.",
   wholeTextBytes: "A string of an entry, as JSON. A page has only the beginning of a longer one.",
   shownTextBytes: "That beginning.",

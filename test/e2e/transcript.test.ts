@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { appendFileSync, copyFileSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { appendFileSync, copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { crc32, deflateSync } from "node:zlib";
 import { expect, test } from "vitest";
-import type { SessionHandle } from "../../client/index.ts";
+import { connect, type SessionHandle } from "../../client/index.ts";
 import type { Result } from "../../protocol/methods.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, call, delayed, hold } from "../../provider/reply.ts";
@@ -307,4 +308,63 @@ test("a pi that does not respond is not waited for once that is known", async ()
   }
   await session.promptAndWait("Two.");
   expect((await session.transcript()).entries.length).toBeGreaterThan(whole.entries.length);
+});
+
+async function outlineOf(session: SessionHandle): Promise<Result<"transcript/outline">> {
+  const last = await session.outline({ limit: 3 });
+  const entries = [...last.entries];
+  for (let { before } = last; before !== undefined; ) {
+    const page: Result<"transcript/outline"> = await session.outline({ limit: 3, before });
+    entries.unshift(...page.entries);
+    before = page.before;
+  }
+  return { ...last, entries };
+}
+
+test("an outline is pi's own tree with its first words: awake, asleep, and of a fork, which names its session", async () => {
+  await using stage = await shared.use();
+  const { client } = stage;
+  const session = await stage.freshSession();
+  stage.provider.add(answer("First reply."), answer("Second reply."), answer("Third reply."));
+  await session.promptAndWait("First question.");
+  await session.promptAndWait("Second question.");
+  const second = entryWith(await branchInPi(session), "Second question.");
+  await session.navigate(second);
+  await session.promptAndWait("Third question.");
+  await session.waitForIdle();
+  const inPi = async (of: SessionHandle) => {
+    const { entries, leafId } = (await of.command({ type: "get_entries" })) as { entries: Entry[]; leafId: string };
+    return [entries.map(({ id, parentId, type }) => [id, parentId, type]), leafId];
+  };
+  const seen = async (of: SessionHandle) => {
+    const { entries, leafId } = await outlineOf(of);
+    return [entries.map(({ entryId, parentId, type }) => [entryId, parentId, type]), leafId];
+  };
+  const tree = await inPi(session);
+  expect(await seen(session)).toEqual(tree);
+  await fallAsleep(client, session.id);
+  const before = await session.get();
+  expect(await seen(session)).toEqual(tree);
+  const { entries, parent } = await outlineOf(session);
+  expect(entries.map(({ text }) => text)).toEqual(
+    expect.arrayContaining(["First reply.", "Second question.", "Second reply.", "Third question.", "Third reply."]),
+  );
+  expect(parent).toBeUndefined();
+  const after = await session.get();
+  expect([after.state, after.generation]).toEqual(["hibernated", before.generation]);
+
+  // Also from a message of a branch that was left.
+  const { session: forked, text } = await session.fork(second);
+  expect(text).toBe("Second question.");
+  expect(await seen(forked)).toEqual(await inPi(forked));
+  expect((await forked.outline()).parent).toEqual({ sessionId: session.id });
+
+  // A token that may not read the first session does not learn of it.
+  const elsewhere = join(stage.cwd, "elsewhere");
+  mkdirSync(elsewhere);
+  const copy = await client.createSession({ cwd: elsewhere, model: "scripted/model-1", forkFrom: after.file });
+  expect((await copy.outline()).parent).toEqual({ sessionId: session.id });
+  const { token } = await client.call("token/create", { name: "reader", capabilities: ["observe"], cwds: [elsewhere] });
+  await using limited = await connect({ socketPath: stage.daemon.file.socketPath, token });
+  expect((await limited.session(copy.id).outline()).parent).toEqual({});
 });

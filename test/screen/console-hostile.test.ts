@@ -55,6 +55,17 @@ async function lookAtAll(visit: Visit): Promise<void> {
   }
 }
 
+/** Builds each row of the tree. */
+async function lookAtTree(visit: Visit): Promise<void> {
+  await visit.shows(/pi is here/, ".tree-rows");
+  await visit.holds(() => {
+    const box = document.querySelector(".tree-box");
+    document.querySelector<HTMLElement>('.tree-row[aria-expanded="false"]')?.click();
+    box?.scrollBy(0, 300);
+    return box !== null && box.scrollTop + box.clientHeight >= box.scrollHeight;
+  });
+}
+
 test("hostile texts are shown wherever foreign text is: no script, no request, no report, and the page answers", async () => {
   const directoryName = "<img src=x onerror=hostileMark=1> \u202etxt.exe\u2066";
   await using stage = await startStage({
@@ -94,6 +105,9 @@ test("hostile texts are shown wherever foreign text is: no script, no request, n
   await visit.clickOn(`[data-session="${opened.id}"] .row-name`);
   await visit.shows(/names of an object|__proto__/, ".log");
   await lookAtAll(visit);
+  await visit.clickOn("#tab-tree");
+  await lookAtTree(visit);
+  await visit.press("1");
   expect(await isMarked(visit)).toBe(false);
   expect(await visit.faults()).toEqual([]);
 

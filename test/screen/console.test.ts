@@ -93,6 +93,8 @@ test("looking at every view of sleeping sessions starts no pi, changes nothing, 
   for (const key of ["Escape", "j", "k", "Enter", "?"] as const) await visit.press(key);
   await visit.shows(/next question/, "dialog");
   await visit.press("Escape");
+  await visit.clickOn("#tab-tree");
+  await visit.shows(/pi is here/, ".tree-rows");
   for (const [key, shows] of [
     ["2", /Together/],
     ["3", /What fills/],

@@ -19,6 +19,7 @@ export const readingMethods = [
   "session/getThinkingLevels",
   "transcript/page",
   "transcript/entry",
+  "transcript/outline",
   "request/list",
   "cost/report",
   "cache/report",

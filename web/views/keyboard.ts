@@ -72,13 +72,15 @@ function moveFocus(by: 1 | -1): void {
   const focused = document.activeElement;
   const hasPushes = document.querySelector(".pushes") !== null && focused?.closest(".rail") == null;
   const isInMain = !hasPushes && focused?.closest(".main") != null;
-  const inMain = ".panel:not([inert]) :is(.log .item, .request-open)";
+  const inMain = ".panel:not([inert]) :is(.log .item, .request-open, .tree-row)";
   const selector = hasPushes ? ".push-row .row-name" : isInMain ? inMain : ".rail .row-name";
   const all = Array.from(document.querySelectorAll<HTMLElement>(selector));
   const hasFocus = all.findIndex((element) => element === focused || element.contains(focused));
   // From its timeline, one goes on at the push.
   const at = hasFocus === -1 && hasPushes ? all.findIndex(({ ariaCurrent }) => ariaCurrent === "true") : hasFocus;
-  const from = at >= 0 ? at : isInMain ? all.length : -1;
+  // The newest message is the last one, and the newest row of a tree the first.
+  const isFromEnd = isInMain && all[0]?.matches(".tree-row") !== true;
+  const from = at >= 0 ? at : isFromEnd ? all.length : -1;
   const next = all[Math.min(Math.max(from + by, 0), all.length - 1)];
   next?.focus();
   next?.scrollIntoView({ block: "nearest" });

@@ -4,13 +4,13 @@ import { Sheet } from "./widgets/sheet.tsx";
 
 /** What the keys of keyboard.ts do. */
 const keyList: readonly (readonly [keys: readonly string[], does: string])[] = [
-  [["j"], "next session, message, request or push"],
+  [["j"], "next session, message, request, push or row of the tree"],
   [["k"], "the one before"],
-  [["Enter"], "open a session or a push, open and fold a tool"],
+  [["Enter"], "open a session, a push or the message of an entry; open and fold a tool or a run"],
   [["Esc"], "back: from the field to the conversation, from there to the sessions"],
   [["i"], "write a message"],
   [["a"], "next question"],
-  [["1", "2", "3", "4"], "conversation, requests, context, cost"],
+  [["1", "2", "3", "4", "5"], "conversation, requests, context, cost, tree"],
   [["[", "]"], "the request before, the next one"],
   [["g", "s"], "sessions"],
   [["g", "p"], "pushes"],

@@ -2,7 +2,6 @@ import type { ConversationView } from "../state/conversation.ts";
 import type { RowGroup } from "../state/items.ts";
 import type { OpenSession } from "../state/open-session.ts";
 import { messageKey } from "../state/pi-values.ts";
-import type { ShownRequest } from "../state/request-facts.ts";
 import type { Looks } from "./place.ts";
 
 /** How many pages are read to find an entry: all requests that are listed are within. */
@@ -10,15 +9,30 @@ const maxPages = 100;
 /** How many frames a row may take to be built. */
 const maxFrames = 60;
 
+/** By its entry; an answer of which the page has no entry by the time when it was begun. */
+interface MessagePlace {
+  readonly entryId: string | undefined;
+  readonly startedAt?: number | undefined;
+}
+
 /** Shows the first row of what a request has left in the conversation; without one, the end of the conversation. */
 export async function leadToMessage(
   looks: Looks,
   conversation: ConversationView,
-  { entryId, startedAt }: Pick<ShownRequest, "entryId" | "startedAt">,
+  message: MessagePlace,
 ): Promise<void> {
   looks.tab.value = "conversation";
+  await showMessage(conversation, message, ".log");
+}
+
+/** The same in the view of a conversation that is shown. */
+export async function showMessage(
+  conversation: ConversationView,
+  { entryId, startedAt }: MessagePlace,
+  selector: string,
+): Promise<void> {
   const place = await find(conversation, entryId, startedAt);
-  const log = document.querySelector<HTMLElement>(".log");
+  const log = document.querySelector<HTMLElement>(selector);
   if (place === undefined || log === null) {
     log?.focus();
     return;

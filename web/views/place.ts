@@ -10,7 +10,7 @@ export interface OpenedPush {
 }
 
 /** The views of a session. */
-export const tabs = ["conversation", "requests", "context", "cost"] as const;
+export const tabs = ["conversation", "requests", "context", "cost", "tree"] as const;
 export type Tab = (typeof tabs)[number];
 
 /** What a person looks at. None of it is in the address: from there the page reads only its code. */

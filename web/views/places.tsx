@@ -3,6 +3,7 @@ import { CommandList } from "./command-list.tsx";
 import { ContextView } from "./context-view.tsx";
 import { CostView } from "./cost.tsx";
 import { DaemonView } from "./daemon.tsx";
+import { ForkButton } from "./fork.tsx";
 import { Keys } from "./keys.tsx";
 import { stepRequest } from "./lead.ts";
 import { ModelFields } from "./model-fields.tsx";
@@ -14,6 +15,7 @@ import { SessionFacts, SessionFactsSheet } from "./session-facts.tsx";
 import { SessionSheet } from "./session-sheet.tsx";
 import { StoredSessionsList } from "./stored-sessions.tsx";
 import { Tape } from "./tape.tsx";
+import { TreeView } from "./tree.tsx";
 
 /** What is not needed at first. The build makes a file of its own of it, which `later.tsx` loads. */
 export const places = {
@@ -21,6 +23,7 @@ export const places = {
   ContextView,
   CostView,
   DaemonView,
+  ForkButton,
   Keys,
   ModelFields,
   NewSessionForm,
@@ -34,4 +37,5 @@ export const places = {
   StoredSessionsList,
   stepRequest,
   Tape,
+  TreeView,
 } as const;

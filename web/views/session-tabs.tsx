@@ -9,6 +9,7 @@ const words: Readonly<Record<Tab, string>> = {
   requests: "Requests",
   context: "Context",
   cost: "Cost",
+  tree: "Tree",
 };
 
 /** The views of a session. */

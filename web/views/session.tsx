@@ -10,7 +10,7 @@ import { SessionHeader } from "./session-header.tsx";
 import { panelId, SessionTabs, tabId } from "./session-tabs.tsx";
 import { Trouble } from "./trouble.tsx";
 
-/** One session: what was said, what it asks, and where people write; its requests, context and costs. */
+/** One session: what was said, what it asks, and where people write; its requests, context, costs and tree. */
 export function SessionView({ open }: { readonly open: OpenSession }): JSX.Element {
   const { looks } = usePage();
   const tab = looks.tab.value;
@@ -18,7 +18,9 @@ export function SessionView({ open }: { readonly open: OpenSession }): JSX.Eleme
     <>
       <SessionHeader open={open} />
       <SessionTabs open={open} />
-      <WithFigures open={open}>{({ Tape }, figures) => <Tape open={open} figures={figures} />}</WithFigures>
+      {tab !== "tree" && (
+        <WithFigures open={open}>{({ Tape }, figures) => <Tape open={open} figures={figures} />}</WithFigures>
+      )}
       <div class="panels">
         {/* It stays where a person has scrolled to. */}
         <Panel tab="conversation" isHidden={tab !== "conversation"}>
@@ -27,9 +29,10 @@ export function SessionView({ open }: { readonly open: OpenSession }): JSX.Eleme
         {tab !== "conversation" && (
           <Panel tab={tab} isHidden={false}>
             <WithFigures open={open} saysSo={true}>
-              {({ RequestsView, ContextView, CostView }, figures) => {
+              {({ RequestsView, ContextView, CostView, TreeView }, figures) => {
                 if (tab === "requests") return <RequestsView open={open} figures={figures} />;
                 if (tab === "context") return <ContextView open={open} figures={figures} />;
+                if (tab === "tree") return <TreeView open={open} figures={figures} />;
                 return <CostView costs={figures.costs} />;
               }}
             </WithFigures>

@@ -7,41 +7,43 @@ import { unlessAborted } from "../../lib/deadline.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Session } from "../../session/session.ts";
 import { isAsleep, unknownAsleep } from "../asleep.ts";
-import type { HandlersOf } from "../call.ts";
+import type { Call, HandlersOf } from "../call.ts";
 
 export function transcriptHandlers(registry: Registry): HandlersOf<typeof transcriptMethods> {
   const transcripts = new Transcripts();
-  const source = async (sessionId: string, signal: AbortSignal): Promise<TranscriptSource> => {
+  const source = async (sessionId: string, { signal, grant }: Call): Promise<TranscriptSource> => {
     const session = registry.get(sessionId);
     // The last pi can write until it has been cleaned up.
     if (isAsleep(session)) await unlessAborted(session.cleaned(), signal);
-    return sourceOf(session);
+    const sessionOf = (file: string): string | undefined => {
+      const found = registry.all().find((other) => other.file === file);
+      return found === undefined || grant?.limits?.(found.stored) === false ? undefined : found.sessionId;
+    };
+    return sourceOf(session, sessionOf);
   };
-  const read = async <T>(
-    sessionId: string,
-    signal: AbortSignal,
-    use: (from: TranscriptSource) => Promise<T>,
-  ): Promise<T> => {
+  const read = async <T>(sessionId: string, call: Call, use: (from: TranscriptSource) => Promise<T>): Promise<T> => {
     try {
-      return await use(await source(sessionId, signal));
+      return await use(await source(sessionId, call));
     } catch (error) {
       const session = registry.get(sessionId);
       const isOlder = error instanceof WireError && error.kind === "session_asleep";
       if (!isOlder || session.state.kind !== "starting") throw error;
       // The pi that starts converts the file.
-      await unlessAborted(session.startOver(), signal);
-      return await use(await source(sessionId, signal));
+      await unlessAborted(session.startOver(), call.signal);
+      return await use(await source(sessionId, call));
     }
   };
   return {
-    "transcript/page": ({ sessionId, ...params }, { signal }) =>
-      read(sessionId, signal, (from) => transcripts.page(from, params, signal)),
-    "transcript/entry": ({ sessionId, ...params }, { signal }) =>
-      read(sessionId, signal, (from) => transcripts.piece(from, params, signal)),
+    "transcript/page": ({ sessionId, ...params }, call) =>
+      read(sessionId, call, (from) => transcripts.page(from, params, call.signal)),
+    "transcript/outline": ({ sessionId, ...params }, call) =>
+      read(sessionId, call, (from) => transcripts.outline(from, params, call.signal)),
+    "transcript/entry": ({ sessionId, ...params }, call) =>
+      read(sessionId, call, (from) => transcripts.piece(from, params, call.signal)),
   };
 }
 
-function sourceOf(session: Session): TranscriptSource {
+function sourceOf(session: Session, sessionOf: TranscriptSource["sessionOf"]): TranscriptSource {
   const { sessionId, stored } = session;
   return {
     sessionId,
@@ -58,6 +60,7 @@ function sourceOf(session: Session): TranscriptSource {
       noEntries(session.stored);
     },
     olderForm: () => unknownAsleep(session, "file_older_form"),
+    sessionOf,
   };
 }
 

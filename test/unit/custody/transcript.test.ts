@@ -31,6 +31,7 @@ interface Entry {
 }
 
 type Page = Result<"transcript/page">;
+type Outline = Result<"transcript/outline">;
 type PageParams = Omit<Params<"transcript/page">, "sessionId">;
 
 const header = { type: "session", version: 3, id: "own", timestamp: "2026-01-01T00:00:00.000Z", cwd: "/" };
@@ -93,11 +94,16 @@ class Fixture {
         throw new WireError("session_file_unusable", "It is missing.");
       },
       olderForm: () => new WireError("session_asleep", "Only pi reads it."),
+      sessionOf: (file) => (file === "/parent.jsonl" ? "parent" : undefined),
     };
   }
 
   page(params: PageParams = {}): Promise<Page> {
     return this.transcripts.page(this.source, params, new AbortController().signal);
+  }
+
+  outline(params: Omit<Params<"transcript/outline">, "sessionId"> = {}): Promise<Outline> {
+    return this.transcripts.outline(this.source, params, new AbortController().signal);
   }
 
   piece(params: Omit<Params<"transcript/entry">, "sessionId">): Promise<Result<"transcript/entry">> {
@@ -549,4 +555,123 @@ test("a page holds its bounds, and always has an entry", async () => {
   const sizes = (await big.pages({ maxBytes: 65_536 })).map(bytes);
   expect(sizes).toHaveLength(3);
   expect(Math.max(...sizes)).toBeLessThan(256 * 1024);
+});
+
+/** All entries of a session's outline, whatever the pages. */
+async function outlineOf(fixture: Fixture, limit = 500): Promise<Outline[]> {
+  const pages = [await fixture.outline({ limit })];
+  for (let before = pages[0]?.before; before !== undefined; before = pages[0]?.before) {
+    pages.unshift(await fixture.outline({ limit, before }));
+    expect(pages.length).toBeLessThan(500);
+  }
+  return pages;
+}
+
+const placesOf = (pages: readonly Outline[]) =>
+  pages.flatMap(({ entries }) => entries.map(({ entryId, parentId }) => [entryId, parentId]));
+
+test("an outline has every entry of every branch once, whatever the pages, in the file and in a running pi", async () => {
+  const entries = Array.from({ length: 60 }, (_, index) =>
+    note(`e${index}`, index === 0 ? null : `e${(index * 7) % index}`),
+  );
+  const all = entries.map(({ id, parentId }) => [id, parentId]);
+  for (const written of [0, 1, 37, 60]) {
+    const fixture = new Fixture(...entries.slice(0, written));
+    if (written === 0) fixture.isEphemeral = true;
+    const at = { cursor: 1, epoch: "e" };
+    fixture.pi = () => ({ entries: entries.slice(written), leafId: "e59", at });
+    for (const limit of [1, 7, 60, 2_000]) {
+      const pages = await outlineOf(fixture, limit);
+      expect(placesOf(pages)).toEqual(all);
+      expect(pages.at(-1)?.leafId).toBe("e59");
+      expect(pages.every(({ entries: { length } }) => length <= limit)).toBe(true);
+    }
+    expect(new Set(fixture.asked)).toEqual(new Set([written === 0 ? undefined : `e${written - 1}`]));
+  }
+  const asleep = new Fixture(...entries.slice(0, 40), "{not JSON", ...entries.slice(40));
+  expect(placesOf(await outlineOf(asleep, 7))).toEqual(all);
+  expect(await new Fixture({ ...header, parentSession: "/parent.jsonl" }).outline()).toEqual({
+    entries: [],
+    leafId: null,
+  });
+});
+
+test("an outline has the first words of each kind of entry, and nothing else of it", async () => {
+  const message = (id: string, fields: object): Entry =>
+    note(id, null, { type: "message", timestamp, message: fields });
+  const long = `${"a".repeat(199)}😀`;
+  const fixture = new Fixture(
+    message("a", { role: "user", content: `  ${long}` }),
+    message("b", {
+      role: "user",
+      content: [
+        { type: "image", data: "x" },
+        { type: "text", text: "Look." },
+      ],
+    }),
+    message("c", { role: "assistant", content: [...Array(9)].map(() => ({ type: "toolCall", name: "bash" })) }),
+    message("d", { role: "assistant", content: [], errorMessage: "Overloaded", stopReason: "error" }),
+    message("e", { role: "toolResult", toolName: "read", content: [{ type: "text", text: "x".repeat(100_000) }] }),
+    message("f", { role: "bashExecution", command: "ls" }),
+    note("g", null, { type: "compaction", summary: "All of it." }),
+    note("h", null, { type: "model_change", provider: "p", modelId: "m" }),
+    note("i", null, { type: "thinking_level_change", thinkingLevel: "high" }),
+    note("j", null, { type: "label", targetId: "a", label: "start" }),
+    note("k", null, { type: "session_info", name: "A name" }),
+    ofExtension("l", null, {}),
+    note("m", null, { type: "custom_message", customType: "build", content: 7 }),
+    note("n", null, { type: "message", message: "none", timestamp: "never" }),
+  );
+  const at = Date.parse(timestamp);
+  const { entries } = await fixture.outline();
+  expect(entries.map(({ entryId: _, parentId: __, ...words }) => words)).toEqual([
+    { type: "message", at, role: "user", text: "a".repeat(199) },
+    { type: "message", at, role: "user", text: "Look." },
+    { type: "message", at, role: "assistant", tools: ["bash", "bash", "bash", "bash"] },
+    { type: "message", at, role: "assistant", text: "Overloaded" },
+    { type: "message", at, role: "toolResult", text: "x".repeat(200), tools: ["read"] },
+    { type: "message", at, role: "bashExecution", text: "ls" },
+    { type: "compaction", text: "All of it." },
+    { type: "model_change", text: "p/m" },
+    { type: "thinking_level_change", text: "high" },
+    { type: "label", text: "start", targetId: "a" },
+    { type: "session_info", text: "A name" },
+    { type: "custom", at, text: "n" },
+    { type: "custom_message", text: "build" },
+    { type: "message" },
+  ]);
+});
+
+test("an outline names the session from which this one was made, and refuses a file that was rewritten", async () => {
+  const fixture = new Fixture();
+  const entries = [note("a", null), note("b", "a")];
+  fixture.write({ ...header, parentSession: "/parent.jsonl" }, ...entries);
+  const { before = "", parent } = await fixture.outline({ limit: 1 });
+  expect(parent).toEqual({ sessionId: "parent" });
+  expect(await fixture.outline({ before })).toEqual({ entries: [expect.objectContaining({ entryId: "a" })] });
+  fixture.write({ ...header, parentSession: "/other.jsonl" }, ...entries);
+  expect((await fixture.outline()).parent).toEqual({});
+  fixture.write(header, note("other", null), note("more", "other"), ...entries);
+  await expect(fixture.outline({ before })).rejects.toMatchObject(refused("transcript_changed"));
+  await expect(fixture.outline({ before: "AAAA" })).rejects.toMatchObject(refused("invalid_params"));
+});
+
+test("an outline of 10,000 entries in a row or 2,000 branches takes few calls, and of a long file each reads its part", async () => {
+  const text = "t".repeat(700);
+  const message = (id: string, parentId: string | null): Entry =>
+    note(id, parentId, { type: "message", message: { role: "user", content: text } });
+  const row = new Fixture(...Array.from({ length: 10_000 }, (_, n) => message(`e${n}`, n === 0 ? null : `e${n - 1}`)));
+  const pages = await outlineOf(row, 2_000);
+  // The last one may have only the header.
+  expect(pages.length).toBeLessThanOrEqual(6);
+  expect(placesOf(pages)).toHaveLength(10_000);
+  expect(Math.max(...pages.map((page) => JSON.stringify(page).length))).toBeLessThan(1_000_000);
+  const points = Array.from({ length: 4_000 }, (_, n) => message(`e${n}`, n === 0 ? null : `e${((n - 1) >> 1) << 1}`));
+  expect(placesOf(await outlineOf(new Fixture(...points), 2_000))).toHaveLength(4_000);
+  const big = Array.from({ length: 40 }, (_, n) =>
+    note(`e${n}`, n === 0 ? null : `e${n - 1}`, { text: "t".repeat(1_000_000) }),
+  );
+  const ofLong = await outlineOf(new Fixture(...big), 2_000);
+  expect(ofLong.map(({ entries: { length } }) => length).every((length) => length <= 16)).toBe(true);
+  expect(placesOf(ofLong)).toHaveLength(40);
 });

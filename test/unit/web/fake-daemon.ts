@@ -22,6 +22,7 @@ const empty: Readonly<Partial<Record<MethodName, Handler>>> = {
   "session/getCommands": () => ({ commands: [] }),
   "session/getThinkingLevels": () => ({ levels: [] }),
   "transcript/page": () => ({ entries: [], leafId: null, cursor: 0, epoch: "a" }),
+  "transcript/outline": () => ({ entries: [], leafId: null }),
   "request/list": () => ({ requests: [], isWhole: true }),
 };
 
