@@ -77,7 +77,7 @@ describe("DeliveryTracker", () => {
 
   test("tells the first 200 characters of a push, and the whole of it on request, also after a restart", async () => {
     const { tracker, again } = track();
-    const text = "a".repeat(199) + "\u{1f600}" + "b".repeat(50);
+    const text = `${"a".repeat(199)}\u{1f600}${"b".repeat(50)}`;
     await tracker.accept(push({ content: text }));
     const image = { type: "image", data: "AA==", mimeType: "image/png" };
     await tracker.accept(push({ deliveryId: "blocks", content: [{ type: "text", text: "one" }, image] }));
