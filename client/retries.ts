@@ -65,6 +65,7 @@ export const retries: Readonly<Record<MethodName, Retry>> = {
   "transcript/page": "safe",
   "transcript/outline": "safe",
   "transcript/entry": "safe",
+  "transcript/search": "safe",
   "model/list": "safe",
   "session/setSteeringMode": "idempotencyKey",
   "session/setFollowUpMode": "idempotencyKey",

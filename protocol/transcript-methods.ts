@@ -77,6 +77,44 @@ const OutlineEntry = Type.Object(
 );
 export type OutlineEntry = Static<typeof OutlineEntry>;
 
+const SearchHit = Type.Object(
+  {
+    sessionId: SessionId,
+    entryId: Type.String(),
+    kind: Type.Enum(["user", "assistant", "thinking", "toolCall", "toolResult", "bash", "custom", "summary", "name"], {
+      description:
+        "What the text is: `toolCall` a string of a call's arguments, `bash` a command of a user or its output, `custom` a push or a message of an extension, `summary` that of a compaction or a branch, `name` a name of the session, also a former one.",
+    }),
+    at: Type.Optional({ ...Timestamp, description: "When the entry was written, in Unix milliseconds." }),
+    excerpt: Type.String({
+      description:
+        "The text around the first match of the entry: at most 80 UTF-16 units before it and 160 after it, not cut within a pair.",
+    }),
+    matchStart: Type.Integer({ minimum: 0, description: "Where the match begins in `excerpt`, in UTF-16 units." }),
+    matchLength: Type.Integer({ minimum: 1, description: "In UTF-16 units." }),
+    isCutAtStart: Type.Optional(Type.Boolean({ description: "The text has more before the excerpt." })),
+    isCutAtEnd: Type.Optional(Type.Boolean({ description: "The text has more after the excerpt." })),
+    isOnOtherBranch: Type.Optional(
+      Type.Boolean({ description: "The entry is not on the branch that ends with the last entry of the file." }),
+    ),
+  },
+  closed,
+);
+export type SearchHit = Static<typeof SearchHit>;
+
+const Unsearched = Type.Object(
+  {
+    sessionId: SessionId,
+    entryId: Type.Optional(Type.String({ description: "Only this entry." })),
+    why: Type.Enum(["ephemeral", "file_older_form", "file_unusable", "file_rewritten", "entry_too_large"], {
+      description:
+        "`ephemeral`: it has no file. `file_older_form`: only pi reads the file. `file_unusable`: it is missing, unreadable, or of another session. `file_rewritten`: since the answer with this `before`; search again for the rest of this session. `entry_too_large`: of over 14 MiB, or 5 million parts.",
+    }),
+  },
+  closed,
+);
+export type Unsearched = Static<typeof Unsearched>;
+
 const errors = [
   "session_not_found",
   "session_closed",
@@ -236,6 +274,45 @@ export const transcriptMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: [...errors, "too_large"],
+    retry: "safe",
+  },
+  "transcript/search": {
+    summary:
+      "Entries that contain a text, of one session or of all, the newest session first and each from its end backwards. It starts no pi: it reads the sessions' files, at most 128 MiB and two seconds long; go on with `before`. Names of tools, keys of arguments, images and data of extensions are not searched.",
+    params: params({
+      query: Type.String({
+        minLength: 1,
+        maxLength: 256,
+        description:
+          "The text, literally. Letters of any case match, by simple case folding (CaseFolding.txt of Unicode, as `/iu` in ECMAScript): `É` is `é`, `ß` is `ẞ` but not `ss`. Composed and decomposed characters differ.",
+      }),
+      sessionId: Type.Optional({ ...SessionId, description: "Default: all sessions that the token may see." }),
+      before: Type.Optional({ ...Place, description: "`before` of the answer that this one continues." }),
+      limit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 200, default: 50, description: "At most so many hits, one per entry." }),
+      ),
+    }),
+    result: Type.Object(
+      {
+        hits: Type.Array(SearchHit, { description: "In the order of the search. Entries of all branches." }),
+        before: Type.Optional({ ...Place, description: "For the next call. Absent: everything was searched." }),
+        sessions: Type.Integer({ minimum: 0, description: "How many sessions the search is about." }),
+        sessionsLeft: Type.Integer({
+          minimum: 0,
+          description: "How many of them are not searched to their beginning yet.",
+        }),
+        bytes: Type.Integer({ minimum: 0, description: "How much this call has read." }),
+        unsearched: Type.Optional(
+          Type.Array(Unsearched, { description: "What this call has left out. At most 100; then it ends early." }),
+        ),
+      },
+      closed,
+    ),
+    http: { verb: "GET", path: "/v1/search" },
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["session_not_found", "session_closed", "overloaded"],
     retry: "safe",
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -27,6 +27,7 @@ const programs = [
   "server/store/writer-thread",
   "server/store/copying-thread",
   "server/context/work-thread",
+  "server/custody/search/search-thread",
   "context/parts/estimator/exact-worker",
   "extension/keeper",
 ];

@@ -159,6 +159,21 @@ export const limits = {
     /** Calls that wait for their turn to read a file. */
     maxWaitingReads: 256,
   },
+  search: {
+    /** What one call of a search reads, and how long. It then answers with what it has. */
+    maxSearchBytes: 128 * 1024 * 1024,
+    maxSearchMs: 2_000,
+    /** A thread that takes longer is ended: its disk does not answer. */
+    maxSearchThreadMs: 30_000,
+    /** The heap of one thread, which parses an entry at a time. */
+    maxSearchThreadMiB: 1_536,
+    /** Searches at a time, and those that wait: of all tokens, and of one. */
+    maxSearchThreads: 2,
+    maxWaitingSearches: 64,
+    maxSearchesPerToken: 8,
+    /** Sessions and entries in one answer that were not searched. */
+    maxUnsearched: 100,
+  },
   /** The messages of a snapshot, as JSON. */
   maxSnapshotBytes: 16 * 1024 * 1024,
   /** A request's message list or payload, as JSON, that subscribers receive; larger ones are omitted. */

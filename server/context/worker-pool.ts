@@ -1,8 +1,8 @@
 import { extname } from "node:path";
-import { SHARE_ENV, Worker } from "node:worker_threads";
 import type { Logger } from "pino";
 import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import { Gate } from "../lib/gate.ts";
+import { JobThreads, ThreadEndError } from "../lib/job-thread.ts";
 import { maxPartsIn } from "./json-parts.ts";
 import { bytesIn, type Exported, type Outcome, type Prepared, type Work } from "./work.ts";
 
@@ -42,14 +42,19 @@ export class WorkerPool {
   readonly #limits: WorkerPoolLimits;
   readonly #log: Logger;
   readonly #gate: Gate;
-  readonly #threads = new Set<Worker>();
+  readonly #threads: JobThreads;
   #waiting = 0;
-  #isClosed = false;
 
   constructor(limits: WorkerPoolLimits, log: Logger) {
     this.#limits = limits;
     this.#log = log;
     this.#gate = new Gate(limits.maxThreads, limits.workTimeoutMs);
+    this.#threads = new JobThreads({
+      entry: new URL(`./work-thread${extname(import.meta.filename)}`, import.meta.url),
+      name: "context",
+      maxHeapMiB: limits.maxThreadMiB,
+      timeoutMs: limits.workTimeoutMs,
+    });
   }
 
   /**
@@ -74,8 +79,7 @@ export class WorkerPool {
 
   /** Cancels work in progress. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    await Promise.all([...this.#threads].map((thread) => thread.terminate()));
+    await this.#threads.close();
   }
 
   async #own<W extends Work>(work: W): Promise<Outcome<W>> {
@@ -91,41 +95,19 @@ export class WorkerPool {
   }
 
   async #inThread(work: Work, bytes: readonly Uint8Array[], signal: AbortSignal): Promise<unknown> {
-    if (this.#isClosed) throw new WireError("shutting_down", "The daemon is shutting down.");
     const { workTimeoutMs, maxThreadMiB } = this.#limits;
-    const entry = new URL(`./work-thread${extname(import.meta.filename)}`, import.meta.url);
-    const thread = new Worker(entry, {
-      name: "context",
-      env: SHARE_ENV,
-      resourceLimits: { maxOldGenerationSizeMb: maxThreadMiB },
+    const order: ThreadOrder = { work, maxParts: maxPartsIn(maxThreadMiB * 1024 * 1024, lengthOf(bytes)) };
+    const moved = bytes.filter(wholly).map(({ buffer }) => buffer as ArrayBuffer);
+    const answer = await this.#threads.answerTo<ThreadAnswer>(order, signal, moved).catch((error: unknown) => {
+      if (!(error instanceof ThreadEndError)) throw error;
+      if (error.end === "ended") throw new WireError("shutting_down", "The daemon is shutting down.");
+      if (error.end === "failed") throw this.#failed(error.errorName, []);
+      throw tooMuch(error.end === "late" ? `more than ${workTimeoutMs / 1_000} s` : "too much memory");
     });
-    this.#threads.add(thread);
-    const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
-    const giveUp = (): void => reject(signal.reason);
-    const timer = setTimeout(() => reject(tooMuch(`more than ${workTimeoutMs / 1_000} s`)), workTimeoutMs);
-    thread.on("message", resolve);
-    thread.on("error", (error: NodeJS.ErrnoException) =>
-      reject(error.code === "ERR_WORKER_OUT_OF_MEMORY" ? tooMuch("too much memory") : this.#failed(error.name, [])),
-    );
-    thread.on("exit", () => reject(new WireError("shutting_down", "The daemon is shutting down.")));
-    signal.addEventListener("abort", giveUp, { once: true });
-    try {
-      const order: ThreadOrder = { work, maxParts: maxPartsIn(maxThreadMiB * 1024 * 1024, lengthOf(bytes)) };
-      thread.postMessage(
-        order,
-        bytes.filter(wholly).map(({ buffer }) => buffer as ArrayBuffer),
-      );
-      const answer = await promise;
-      if (answer.kind === "done") return answer.outcome;
-      if (answer.kind === "failed") throw this.#failed(answer.name, answer.frames);
-      const { name: _name, retryable: _retryable, ...details } = answer.data;
-      throw new WireError(answer.name, answer.message, details);
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", giveUp);
-      this.#threads.delete(thread);
-      await thread.terminate();
-    }
+    if (answer.kind === "done") return answer.outcome;
+    if (answer.kind === "failed") throw this.#failed(answer.name, answer.frames);
+    const { name: _name, retryable: _retryable, ...details } = answer.data;
+    throw new WireError(answer.name, answer.message, details);
   }
 
   /** The text of an unexpected error is neither logged nor returned, because it may quote the document. */

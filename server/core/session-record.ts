@@ -27,6 +27,15 @@ export type SessionFacts = Pick<
   | "updatedAt"
 >;
 
+/** A session's place in lists, which does not depend on other sessions. */
+export type SessionAge = Pick<SessionFacts, "createdAt" | "sessionId">;
+
+/** Negative: the first one is older. Lists begin with the newest. */
+export function byAge(a: SessionAge, b: SessionAge): number {
+  if (a.createdAt !== b.createdAt) return a.createdAt - b.createdAt;
+  return a.sessionId === b.sessionId ? 0 : a.sessionId < b.sessionId ? -1 : 1;
+}
+
 /** Each change of a record is another `stored`. */
 export function factsOf({
   stored,

@@ -1,6 +1,8 @@
 import { WireError } from "../../protocol/errors.ts";
+import type { SessionAge } from "../core/session-record.ts";
 import type { LinePlace } from "./entry-file.ts";
 import { isEntryId } from "./entry-places.ts";
+import type { FilePlace } from "./search/file-search.ts";
 
 /** Where a page of a branch goes on. */
 export interface BranchPlace {
@@ -65,6 +67,30 @@ export function entryRangeIn(text: string): EntryRange {
   return { start, end, inode };
 }
 
+/** Where a search goes on: with this session or, if it has gone, the one after it. */
+export interface SearchPlace extends SessionAge {
+  /** Undefined: at the end of the session's file. */
+  readonly file: FilePlace | undefined;
+}
+
+export function searchPlaceText({ createdAt, sessionId, file }: SearchPlace): string {
+  const session = [createdAt, sessionId];
+  if (file === undefined) return textOf(session);
+  const { at, end, inode, mark, want } = file;
+  return textOf([...session, at, end, inode, mark, want === undefined ? 0 : want]);
+}
+
+/** Throws `invalid_params`. */
+export function searchPlaceIn(text: string): SearchPlace {
+  const [createdAt, sessionId, ...inFile] = valuesIn(text) ?? [];
+  if (!isNumber(createdAt) || typeof sessionId !== "string") throw notOurs("before");
+  if (inFile.length === 0) return { createdAt, sessionId, file: undefined };
+  const [at, end, inode, mark, want] = inFile;
+  const isInFile = isNumber(at) && isNumber(end) && at <= end && isNumber(inode) && isNumber(mark);
+  if (!isInFile || inFile.length !== 5 || !(want === 0 || want === null || isEntryId(want))) throw notOurs("before");
+  return { createdAt, sessionId, file: { at, end, inode, mark, want: want === 0 ? undefined : want } };
+}
+
 /** The params are known, but the file is not as it was. */
 export function changed(): WireError {
   return new WireError(
@@ -91,6 +117,6 @@ function isNumber(value: unknown): value is number {
 }
 
 function notOurs(param: string): WireError {
-  const findings = [{ path: `/${param}`, message: "is not a place that a page has named" }];
-  return new WireError("invalid_params", "The place was not named by a page of a transcript.", { findings });
+  const findings = [{ path: `/${param}`, message: "is not a place that an earlier answer has named" }];
+  return new WireError("invalid_params", "The place was not named by an earlier answer.", { findings });
 }

@@ -107,6 +107,7 @@ const daemon: Readonly<
       | "occupancy"
       | "responsiveness"
       | "rates"
+      | "search"
       | "clients"
       | "subscriptions"
       | "store"
@@ -253,6 +254,17 @@ const transcript: Readonly<Record<keyof typeof daemonLimits.transcript, string>>
   maxWaitingReads: "Calls that wait for their turn to read a session's file. Further ones are `overloaded`.",
 };
 
+const search: Readonly<Record<keyof typeof daemonLimits.search, string>> = {
+  maxSearchBytes: "Bytes of files that one `transcript/search` reads. It then answers with `before`.",
+  maxSearchMs: "How long it reads. As above.",
+  maxSearchThreadMs: "After this time a search of which the disk does not answer is `overloaded`.",
+  maxSearchThreadMiB: "The heap of the thread of one search.",
+  maxSearchThreads: "Searches at a time. Further ones wait for their turn.",
+  maxWaitingSearches: "Searches that run or wait. Further ones are `overloaded`.",
+  maxSearchesPerToken: "The same of one token.",
+  maxUnsearched: "Entries in `unsearched` of one answer. It then has `before`.",
+};
+
 const dialogs: Readonly<Record<keyof typeof daemonLimits.dialogs, string>> = {
   maxDialogsPerSession: "Dialogs of one session that are open. Further ones are cancelled: `too_many`.",
   maxDialogs: "Open dialogs of all sessions. As above.",
@@ -351,6 +363,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits.storedEvents, storedEvents),
   ...described(daemonLimits.feed, feed),
   ...described(daemonLimits.transcript, transcript),
+  ...described(daemonLimits.search, search),
   ...described(daemonLimits.settled, settled),
   ...described(daemonLimits.delivery, delivery),
   ...described(daemonLimits.dialogs, dialogs),

@@ -1,5 +1,6 @@
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
+import { byAge, type SessionAge } from "../core/session-record.ts";
 import type { Covers } from "../core/session-scope.ts";
 import type { Registry } from "./registry.ts";
 import type { SessionRow } from "./session-row.ts";
@@ -34,7 +35,7 @@ export function rowPage(
     .filter((session) => (cwd === undefined || session.cwd === cwd) && covers(session.stored))
     .map((session) => session.row())
     .filter(({ info }) => (state === undefined || info.state === state) && hasLabel(info) && isNext(info))
-    .sort((a, b) => compare(b.info, a.info));
+    .sort((a, b) => byAge(b.info, a.info));
   const rows = found.slice(0, limit);
   const last = rows.at(-1);
   return { rows, ...(last !== undefined && found.length > limit ? { next: textOf(last.info) } : {}) };
@@ -44,25 +45,14 @@ export function resultOf({ rows, ...next }: RowPage): Result<"session/list"> {
   return { sessions: rows.map(({ info }) => info), ...next };
 }
 
-/** A session's position in the list, which does not depend on other sessions. */
-interface Place {
-  readonly createdAt: number;
-  readonly sessionId: string;
-}
-
-function compare(a: Place, b: Place): number {
-  if (a.createdAt !== b.createdAt) return a.createdAt - b.createdAt;
-  return a.sessionId === b.sessionId ? 0 : a.sessionId < b.sessionId ? -1 : 1;
-}
-
-function textOf({ createdAt, sessionId }: Place): string {
+function textOf({ createdAt, sessionId }: SessionAge): string {
   return `${createdAt}/${sessionId}`;
 }
 
 function isAfter(after: string): (info: SessionInfo) => boolean {
   const [createdAt = "", sessionId = ""] = after.split("/");
   const place = { createdAt: Number(createdAt), sessionId };
-  return (info) => compare(info, place) < 0;
+  return (info) => byAge(info, place) < 0;
 }
 
 function labelFilter(label: string): (info: SessionInfo) => boolean {

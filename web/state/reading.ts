@@ -20,6 +20,7 @@ export const readingMethods = [
   "transcript/page",
   "transcript/entry",
   "transcript/outline",
+  "transcript/search",
   "request/list",
   "cost/report",
   "cache/report",

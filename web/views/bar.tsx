@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { usePage, useWorkspace } from "./context.ts";
-import { goToNextQuestion, showPlace } from "./moves.ts";
+import { goToNextQuestion, showPlace, showSearch } from "./moves.ts";
 import { Icon } from "./widgets/icon.tsx";
 import { Menu, type MenuEntry } from "./widgets/menu.tsx";
 
@@ -45,6 +45,15 @@ export function Bar(): JSX.Element {
           </span>
         </button>
       )}
+      <button
+        type="button"
+        class="button bare square wide"
+        aria-label="Search"
+        title="Search"
+        onClick={() => showSearch(looks)}
+      >
+        <Icon name="search" />
+      </button>
       <LinkState />
       <TabMenu />
     </header>
@@ -98,6 +107,7 @@ function TabMenu(): JSX.Element {
     <Menu
       label="This tab"
       entries={[
+        { label: "Search…", choose: () => showSearch(looks) },
         ...answering,
         ...notifying,
         {

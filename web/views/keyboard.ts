@@ -1,6 +1,15 @@
 import type { App } from "../state/app.ts";
 import { loadedPlaces } from "./loaded.ts";
-import { closePush, goBack, goToComposer, goToNextQuestion, goToPushes, showPlace, showTab } from "./moves.ts";
+import {
+  closePush,
+  goBack,
+  goToComposer,
+  goToNextQuestion,
+  goToPushes,
+  showPlace,
+  showSearch,
+  showTab,
+} from "./moves.ts";
 import { type Looks, tabs } from "./place.ts";
 
 /** Handles the keys of the whole page until the returned function is called. */
@@ -17,11 +26,13 @@ export function watchKeys(app: App, looks: Looks): () => void {
     "g s": () => goBack(looks),
     "g p": () => goToPushes(looks),
     "g d": () => showPlace(looks, "daemon"),
+    "/": () => showSearch(looks),
     "?": () => {
       looks.showsKeys.value = true;
     },
   };
   const onKeyDown = (event: KeyboardEvent): void => {
+    if (isOfSearch(event, looks)) return;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     const pressed = before === "g" ? `g ${event.key}` : event.key;
     before = event.key === "g" && before !== "g" ? "g" : "";
@@ -39,6 +50,25 @@ export function watchKeys(app: App, looks: Looks): () => void {
   };
   addEventListener("keydown", onKeyDown);
   return () => removeEventListener("keydown", onKeyDown);
+}
+
+/** Opens the search by the browser's own key. What is typed before it is built is no command. */
+function isOfSearch(event: KeyboardEvent, looks: Looks): boolean {
+  if (looks.showsSearch.value) {
+    if (event.key === "Escape") looks.showsSearch.value = false;
+    return true;
+  }
+  if (!isFind(event) || !looks.letterKeys.value || event.defaultPrevented) return false;
+  event.preventDefault();
+  showSearch(looks);
+  return true;
+}
+
+const isApple = /^(Mac|iP)/.test(navigator.platform);
+
+/** Whether it is the browser's own key to find a text. While the search is shown, its window keeps all keys. */
+function isFind({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): boolean {
+  return key === "f" && (isApple ? metaKey && !ctrlKey : ctrlKey && !metaKey) && !altKey && !shiftKey;
 }
 
 function isField(target: EventTarget | null): boolean {

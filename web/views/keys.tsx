@@ -8,6 +8,7 @@ const keyList: readonly (readonly [keys: readonly string[], does: string])[] = [
   [["k"], "the one before"],
   [["Enter"], "open a session, a push or the message of an entry; open and fold a tool or a run"],
   [["Esc"], "back: from the field to the conversation, from there to the sessions"],
+  [["/"], "search; also by the browser's own key for it, which pressed again is the browser's"],
   [["i"], "write a message"],
   [["a"], "next question"],
   [["1", "2", "3", "4", "5"], "conversation, requests, context, cost, tree"],

@@ -37,16 +37,7 @@ export async function showMessage(
     log?.focus();
     return;
   }
-  for (let frames = 0; frames < maxFrames; frames += 1) {
-    const row = log.querySelector<HTMLElement>(`[data-row="${CSS.escape(place.rowId)}"]`);
-    if (row !== null) {
-      row.focus({ preventScroll: true });
-      row.scrollIntoView({ block: "center" });
-      return;
-    }
-    log.querySelectorAll(".group")[place.group]?.scrollIntoView({ block: "center" });
-    await new Promise(requestAnimationFrame);
-  }
+  await focusRow(log, place);
 }
 
 /** Chooses another request; over the conversation it leads to its message. */
@@ -57,7 +48,22 @@ export function stepRequest({ figures, conversation }: OpenSession, looks: Looks
   if (looks.tab.value === "conversation" && chosen !== undefined) void leadToMessage(looks, conversation, chosen);
 }
 
-interface RowPlace {
+/** Focuses a row, when it is built, and returns it. */
+export async function focusRow(log: HTMLElement, { group, rowId }: RowPlace): Promise<HTMLElement | undefined> {
+  for (let frames = 0; frames < maxFrames; frames += 1) {
+    const row = log.querySelector<HTMLElement>(`[data-row="${CSS.escape(rowId)}"]`);
+    if (row !== null) {
+      row.focus({ preventScroll: true });
+      row.scrollIntoView({ block: "center" });
+      return row;
+    }
+    log.querySelectorAll(".group")[group]?.scrollIntoView({ block: "center" });
+    await new Promise(requestAnimationFrame);
+  }
+  return undefined;
+}
+
+export interface RowPlace {
   /** Which of the groups has it. */
   readonly group: number;
   readonly rowId: string;

@@ -32,6 +32,10 @@ export function goToComposer(looks: Looks): void {
   if (document.activeElement === activeElement) focusWhenShown(field);
 }
 
+export function showSearch(looks: Looks): void {
+  looks.showsSearch.value = true;
+}
+
 /** What gets the focus in the view of a session that is shown. */
 function focusable(): HTMLElement | null {
   return document.querySelector(".panel:not([inert]) .log, .panel:not([inert]).figures");

@@ -67,6 +67,7 @@ function Shell(): JSX.Element {
         </aside>
       )}
       <Announcements />
+      {looks.showsSearch.value && <Later show={({ SearchSheet }) => <SearchSheet />} />}
       {looks.showsKeys.value && <Later show={({ Keys }) => <Keys />} />}
     </div>
   );

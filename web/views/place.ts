@@ -31,6 +31,8 @@ export interface Looks {
   readonly isNarrow: ReadonlySignal<boolean>;
   /** Whether single letters are commands. For this tab only. */
   readonly letterKeys: Signal<boolean>;
+  /** Whether the search is shown. */
+  readonly showsSearch: Signal<boolean>;
   /** Whether the list of keys is shown. */
   readonly showsKeys: Signal<boolean>;
 }
@@ -52,6 +54,7 @@ export function createLooks(): Looks {
     revealed: signal(undefined),
     isNarrow,
     letterKeys: signal(true),
+    showsSearch: signal(false),
     showsKeys: signal(false),
   };
 }

@@ -11,6 +11,7 @@ import { NewSessionForm } from "./new-session.tsx";
 import { PushesView } from "./pushes.tsx";
 import { RequestDetails } from "./request-details.tsx";
 import { RequestsView } from "./requests.tsx";
+import { SearchSheet } from "./search.tsx";
 import { SessionFacts, SessionFactsSheet } from "./session-facts.tsx";
 import { SessionSheet } from "./session-sheet.tsx";
 import { StoredSessionsList } from "./stored-sessions.tsx";
@@ -30,6 +31,7 @@ export const places = {
   PushesView,
   RequestDetails,
   RequestsView,
+  SearchSheet,
   SessionFacts,
   SessionFactsSheet,
   SessionFigures,

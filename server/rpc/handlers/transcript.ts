@@ -1,6 +1,8 @@
 import { WireError } from "../../../protocol/errors.ts";
 import { isRecord } from "../../../protocol/objects.ts";
 import type { transcriptMethods } from "../../../protocol/transcript-methods.ts";
+import { byAge } from "../../core/session-record.ts";
+import { type SearchedSession, Searches } from "../../custody/search/searches.ts";
 import { noEntries } from "../../custody/stored-entries.ts";
 import { type LogPlace, type TranscriptSource, Transcripts, type Unwritten } from "../../custody/transcript.ts";
 import { unlessAborted } from "../../lib/deadline.ts";
@@ -11,6 +13,7 @@ import type { Call, HandlersOf } from "../call.ts";
 
 export function transcriptHandlers(registry: Registry): HandlersOf<typeof transcriptMethods> {
   const transcripts = new Transcripts();
+  const searches = new Searches();
   const source = async (sessionId: string, { signal, grant }: Call): Promise<TranscriptSource> => {
     const session = registry.get(sessionId);
     // The last pi can write until it has been cleaned up.
@@ -40,6 +43,23 @@ export function transcriptHandlers(registry: Registry): HandlersOf<typeof transc
       read(sessionId, call, (from) => transcripts.outline(from, params, call.signal)),
     "transcript/entry": ({ sessionId, ...params }, call) =>
       read(sessionId, call, (from) => transcripts.piece(from, params, call.signal)),
+    "transcript/search": async ({ sessionId, ...params }, { grant, signal }) => {
+      const { limits: covers = () => true } = grant ?? {};
+      const sessions = sessionId === undefined ? registry.all() : [registry.get(sessionId)];
+      const seen = sessions.filter(({ stored }) => covers(stored)).sort((a, b) => byAge(b.stored, a.stored));
+      return await searches.search(seen.map(searchedSession), params, { token: grant ?? registry, signal });
+    },
+  };
+}
+
+function searchedSession({ sessionId, file, stored }: Session): SearchedSession {
+  const { createdAt, fileMark } = stored;
+  return {
+    sessionId,
+    file,
+    createdAt,
+    isEphemeral: stored.ephemeral === true,
+    hasEntries: fileMark?.lastId !== undefined,
   };
 }
 

@@ -32,6 +32,30 @@ function masked(answer: object, ...ids: readonly string[]): unknown {
 }
 
 test.each(["labels", "cwds"] as const)(
+  "for a token limited by %s, a search is about the sessions within",
+  async (by) => {
+    await using stage = await startTokenStage();
+    const { token, inside, outside } = await two(stage, by);
+    for (const sessionId of [inside, outside]) {
+      const { file } = await stage.call(stage.main, "session/get", { sessionId });
+      const header = { type: "session", version: 3, id: sessionId, timestamp: "", cwd: "/" };
+      const message = { role: "user", content: "A needle.", timestamp: 1 };
+      const entry = { type: "message", id: "a", parentId: null, timestamp: "", message };
+      writeFileSync(file, `${JSON.stringify(header)}\n${JSON.stringify(entry)}\n`);
+    }
+    const params = { query: "NEEDLE" };
+    const own = await stage.call(token, "transcript/search", params);
+    expect(own).toMatchObject({ hits: [{ sessionId: inside, entryId: "a" }], sessions: 1, sessionsLeft: 0 });
+    expect(await stage.call(token, "transcript/search", { ...params, sessionId: inside })).toEqual(own);
+    const foreign = await stage.call(token, "transcript/search", { ...params, sessionId: outside });
+    const unknown = await stage.call(token, "transcript/search", { ...params, sessionId: unknownId });
+    expect(masked(foreign, outside)).toEqual(masked(unknown, unknownId));
+    expect(foreign).toMatchObject({ name: "session_not_found" });
+    expect((await stage.call(stage.main, "transcript/search", params)).hits).toHaveLength(2);
+  },
+);
+
+test.each(["labels", "cwds"] as const)(
   "for a token limited by %s, every method treats a session outside the limits as missing",
   async (by) => {
     await using stage = await startTokenStage();

@@ -5,6 +5,7 @@ import { methods } from "../../../protocol/methods.ts";
 import { patternWords } from "../../../protocol/pattern-words.ts";
 import { createValidator } from "../../../protocol/validation.ts";
 import { configurationSchema } from "../../../server/configuration/settings.ts";
+import { Literal } from "../../../server/custody/search/literal.ts";
 
 const server = join(import.meta.dirname, "../../../server");
 
@@ -49,8 +50,17 @@ test("a text or a name of the wrong form is described in words", () => {
 test("no regular expression of the daemon is built from untrusted text", () => {
   const files = readdirSync(server, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
   const making = files.filter((name) => readFileSync(join(server, name), "utf8").includes("new RegExp("));
-  // Built from the paths of the method table.
-  expect(making).toEqual(["edge/rest.ts"]);
+  // Built from the paths of the method table; and a literal, which runs in a thread with a limit in time.
+  expect(making.toSorted()).toEqual(["custody/search/literal.ts", "edge/rest.ts"]);
+  const literal = new Literal(`${"a".repeat(255)}b`);
+  expect(literal.in("a".repeat(1024 * 1024))).toBeUndefined();
+  for (const sign of "^$\\.*+?()[]{}|/-,:=!<>#&%@~") {
+    expect([sign, new Literal(sign).in(`x${sign}`), new Literal(`x${sign}`).in("xx")]).toEqual([
+      sign,
+      { start: 1, length: 1 },
+      undefined,
+    ]);
+  }
 });
 
 test("a session's name has no control characters, of which pi and the daemon would keep different ones", () => {
