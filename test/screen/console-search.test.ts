@@ -116,6 +116,18 @@ test.each(["chromium", "firefox-esr"] as const)(
     await visit.hides(/Search/, "dialog");
     await visit.holds(() => document.activeElement?.matches(".log .item.text"));
 
+    // What is on another branch is read beside the tree.
+    await visit.press("/");
+    await visit.shows(/5 found\./, ".search-state");
+    await visit.press("ArrowDown", "j", "j", "j", "j");
+    expect(await focused(visit)).toMatch(/on another branch/);
+    await visit.press("Enter");
+    await visit.hides(/Search/, "dialog");
+    await visit.shows(/Hello\.[\s\S]*A Quokka on another branch\./, ".tree-branch .log");
+    await expect.poll(() => marked(visit)).toEqual(["Quokka"]);
+    await visit.press("1");
+    await visit.shows(/Where is the QUOKKA/, ".log");
+
     // From any other place.
     await visit.press("g", "p");
     await visit.shows(/There are no pushes/, ".main");

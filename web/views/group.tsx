@@ -17,7 +17,7 @@ interface GroupProps {
 /** Some rows of a conversation. */
 export function GroupOfRows({ group, log, opensChanges, isInView }: GroupProps): JSX.Element {
   return (
-    <NearView box={() => log.current} height={rowHeight * group.rows.peek().length} isBuilt={isInView}>
+    <NearView box={() => log.current} height={rowHeight * group.rows.peek().length} id={group.id} isBuilt={isInView}>
       {() => group.rows.value.map((row) => <RowView key={row.id} row={row} opensChanges={opensChanges} />)}
     </NearView>
   );

@@ -1,8 +1,13 @@
 import type { ConversationView } from "../state/conversation.ts";
 import { type HitKind, literal, oneLine, textsOf } from "../state/finding.ts";
 import type { Item } from "../state/items.ts";
+import type { OpenSession } from "../state/open-session.ts";
 import type { Hit } from "../state/search.ts";
+import type { Tree } from "../state/session-tree.ts";
 import { focusRow, type RowPlace } from "./lead.ts";
+import { loadedPlaces } from "./loaded.ts";
+import type { Tab } from "./place.ts";
+import { panelId } from "./session-tabs.tsx";
 
 /** How many pages are read to find an entry. */
 const maxPages = 500;
@@ -33,10 +38,23 @@ export async function findRow(
   return undefined;
 }
 
+/** The conversation of the branch of a hit, in the session's tree. Undefined: the tree does not have the entry. */
+export async function otherBranch(open: OpenSession, { entryId }: Hit): Promise<ConversationView | undefined> {
+  const places = loadedPlaces.peek();
+  if (places === undefined || entryId === undefined) return undefined;
+  open.openFigures(places);
+  const tree = open.figures.peek()?.tree;
+  if (tree === undefined) return undefined;
+  await loaded(tree);
+  if (!tree.tree.value.has(entryId)) return undefined;
+  tree.openBranch(entryId);
+  return tree.branch.value?.conversation;
+}
+
 /** Shows a row, opens what is folded in it, and marks the words. */
-export async function showFound(place: RowPlace, query: string): Promise<void> {
+export async function showFound(place: RowPlace, query: string, tab: Tab): Promise<void> {
   clearMarks();
-  const log = await shownLog();
+  const log = await shownLog(`#${panelId(tab)}:not([inert]) .log`);
   const row = log === null ? undefined : await focusRow(log, place);
   if (row === undefined) return;
   for (const fold of row.querySelectorAll("details")) fold.open = true;
@@ -56,8 +74,8 @@ export function clearMarks(): void {
   if ("highlights" in CSS) CSS.highlights.delete(highlightName);
 }
 
-/** Resolves when the conversation has its first page. */
-function loaded({ state }: ConversationView): Promise<void> {
+/** Resolves when the first page is there. */
+function loaded({ state }: Pick<ConversationView, "state"> | Pick<Tree, "state">): Promise<void> {
   return new Promise((resolve) => {
     let stop = (): void => {};
     let isOver = false;
@@ -72,9 +90,9 @@ function loaded({ state }: ConversationView): Promise<void> {
 }
 
 /** The conversation, when its view is built. */
-async function shownLog(): Promise<HTMLElement | null> {
+async function shownLog(selector: string): Promise<HTMLElement | null> {
   for (let frames = 0; ; frames += 1) {
-    const log = document.querySelector<HTMLElement>(".panel:not([inert]) .log");
+    const log = document.querySelector<HTMLElement>(selector);
     if (log !== null || frames === maxFrames) return log;
     await new Promise(requestAnimationFrame);
   }
@@ -101,7 +119,7 @@ interface FoundRow extends RowPlace {
 }
 
 function rowsWhere({ groups }: ConversationView, fits: (item: Item, rowId: string) => boolean): readonly FoundRow[] {
-  return groups.value.flatMap(({ rows }, group) =>
+  return groups.value.flatMap(({ id: group, rows }) =>
     rows.value.flatMap(({ id: rowId, item }) => (fits(item.value, rowId) ? [{ group, rowId, item: item.value }] : [])),
   );
 }

@@ -57,15 +57,15 @@ export async function focusRow(log: HTMLElement, { group, rowId }: RowPlace): Pr
       row.scrollIntoView({ block: "center" });
       return row;
     }
-    log.querySelectorAll(".group")[group]?.scrollIntoView({ block: "center" });
+    log.querySelector(`[data-part="${group}"]`)?.scrollIntoView({ block: "center" });
     await new Promise(requestAnimationFrame);
   }
   return undefined;
 }
 
 export interface RowPlace {
-  /** Which of the groups has it. */
-  readonly group: number;
+  /** The group that has it. */
+  readonly group: RowGroup["id"];
   readonly rowId: string;
 }
 
@@ -97,7 +97,7 @@ function placeOf(
   startedAt: number | undefined,
 ): RowPlace | undefined {
   const key = startedAt === undefined ? undefined : `${messageKey({ role: "assistant", timestamp: startedAt })}/`;
-  for (const [group, { rows }] of groups.entries()) {
+  for (const { id: group, rows } of groups) {
     for (const { id: rowId, item } of rows.value) {
       const { value: shown } = item;
       const isOfEntry =

@@ -6,7 +6,7 @@ import type { HitKind } from "../state/finding.ts";
 import { type Hit, type Scope, type Search, TranscriptSearch } from "../state/search.ts";
 import { Visible } from "../text/visible.tsx";
 import { usePage, useWorkspace } from "./context.ts";
-import { clearMarks, findRow, showFound } from "./lead-to-hit.ts";
+import { clearMarks, findRow, otherBranch, showFound } from "./lead-to-hit.ts";
 import { openSession } from "./moves.ts";
 import { Icon } from "./widgets/icon.tsx";
 import { Sheet } from "./widgets/sheet.tsx";
@@ -52,15 +52,13 @@ export function SearchSheet(): JSX.Element {
 
   const choose = async (hit: Hit, close: () => void): Promise<void> => {
     const query = search.query.value;
-    if (hit.isOnOtherBranch) {
-      said.value = "This is on another branch of the session. The conversation shows the newest branch.";
-      return;
-    }
     said.value = "Reading the conversation up to there…";
     if (selected.peek()?.sessionId !== hit.sessionId) app.workspace.peek()?.select(hit.sessionId);
-    const conversation = selected.peek()?.conversation;
-    if (conversation === undefined) return;
-    const place = await findRow(conversation, hit, query, () => isShown.current);
+    const open = selected.peek();
+    if (open === undefined) return;
+    const conversation = hit.isOnOtherBranch ? await otherBranch(open, hit) : open.conversation;
+    const place =
+      conversation === undefined ? undefined : await findRow(conversation, hit, query, () => isShown.current);
     if (!isShown.current) return;
     if (place === undefined) {
       said.value = "The conversation does not show this any more.";
@@ -68,8 +66,9 @@ export function SearchSheet(): JSX.Element {
     }
     close();
     openSession(app, looks, hit.sessionId);
-    looks.tab.value = "conversation";
-    await showFound(place, query);
+    const tab = hit.isOnOtherBranch ? "tree" : "conversation";
+    looks.tab.value = tab;
+    await showFound(place, query, tab);
   };
 
   return (

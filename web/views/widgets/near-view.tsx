@@ -10,13 +10,15 @@ interface NearViewProps {
   readonly box: () => HTMLElement | null;
   /** Its height in CSS pixels, about, as long as it was never built. */
   readonly height: number;
+  /** For `data-part`, by which it is found while it is not built. */
+  readonly id?: string;
   /** Whether it is built at first. */
   readonly isBuilt: boolean;
   children(): ComponentChildren;
 }
 
 /** A part of a long list. Far from the view only its height is there. */
-export function NearView({ box, height, isBuilt: isBuiltAtFirst, children }: NearViewProps): JSX.Element {
+export function NearView({ box, height, id, isBuilt: isBuiltAtFirst, children }: NearViewProps): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   const isBuilt = useSignal(isBuiltAtFirst);
   const lastHeight = useRef<number | undefined>(undefined);
@@ -41,6 +43,7 @@ export function NearView({ box, height, isBuilt: isBuiltAtFirst, children }: Nea
     <div
       ref={element}
       class="group"
+      data-part={id}
       {...(isBuilt.value ? {} : { style: { height: `${lastHeight.current ?? height}px` } })}
     >
       {isBuilt.value && children()}
