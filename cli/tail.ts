@@ -52,9 +52,9 @@ export async function tail(invocation: Invocation<"tail">): Promise<number> {
   });
 }
 
-/** A number of the log, which may be as large as a time in milliseconds. */
+/** A number of the log, which can be a time in microseconds. */
 function seqGiven(text: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text);
+  if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text);
   throw new UsageError(`--since takes a sequence number of the log, not "${text}".`, "tail");
 }
 

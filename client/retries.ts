@@ -11,6 +11,7 @@ export const retries: Readonly<Record<MethodName, Retry>> = {
   "daemon/unsubscribe": "never",
   "rpc.discover": "safe",
   "daemon/metrics": "safe",
+  "daemon/log": "safe",
   "session/create": "idempotencyKey",
   "session/list": "safe",
   "session/get": "safe",

@@ -6,6 +6,7 @@ import { costMethods } from "./cost-methods.ts";
 import { daemonMethods } from "./daemon-methods.ts";
 import { deliveryMethods } from "./delivery-methods.ts";
 import { dialogMethods } from "./dialog-methods.ts";
+import { logMethods } from "./log-methods.ts";
 import type { MethodRow } from "./method-row.ts";
 import { metricsMethods } from "./metrics-methods.ts";
 import { modelMethods } from "./model-methods.ts";
@@ -28,6 +29,7 @@ import { webMethods } from "./web-methods.ts";
 export const methods = {
   ...daemonMethods,
   ...metricsMethods,
+  ...logMethods,
   ...sessionMethods,
   ...sessionFileMethods,
   ...subscriptionMethods,

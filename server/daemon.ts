@@ -23,7 +23,7 @@ import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
 import { Feed } from "./log/feed.ts";
 import { Logs } from "./log/logs.ts";
-import { lostLines } from "./log.ts";
+import { lostLines, recentLines } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { openCore } from "./open-core.ts";
 import { packageVersion } from "./package-version.ts";
@@ -441,6 +441,7 @@ function dispatcherOf(
     liveRestore,
     lostLogLines: () => lostLines(log, ...(options.calls === undefined ? [] : [options.calls])),
   };
+  const lines = recentLines(log);
   const measured = { ...facts, registry, tracker, dialogs, logs, database, load };
   const clients = new Clients({
     limits: limits.clients,
@@ -460,6 +461,10 @@ function dispatcherOf(
     "daemon/metrics": (_params, { grant }) => {
       grant?.requireUnlimited();
       return { metrics: [...metrics.collect(measured)] };
+    },
+    "daemon/log": (query, { grant }) => {
+      grant?.requireUnlimited();
+      return lines.read(query);
     },
     ...sessionHandlers(registry, tracker),
     ...sessionFileHandlers(registry, tracker),

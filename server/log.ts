@@ -1,9 +1,12 @@
 import { type Logger, pino } from "pino";
 import { limits } from "./configuration/limits.ts";
 import { RotatingFile } from "./lib/rotating-file.ts";
+import { RecentLog } from "./recent-log.ts";
 
 /** Number of lines that a log file has not accepted. */
 const losses = new WeakMap<Logger, () => number>();
+/** The newest lines of a log. */
+const recent = new WeakMap<Logger, RecentLog>();
 
 export interface LogOptions {
   readonly level: string;
@@ -41,17 +44,32 @@ function openedOrNone(path: string): RotatingFile | undefined {
   }
 }
 
+interface Destination {
+  write(line: string): void;
+  /** pino calls it before a fatal error ends the process. */
+  flushSync?(): void;
+}
+
 /**
  * JSON lines; those about a session, its pi or a connection have `sessionId`, `generation`, `connectionId`. Never holds a token, a key, or the text of a
  * message.
  */
 export function createLog({ level, file, lines }: LogOptions): Logger {
   const rotating = file === undefined ? undefined : new RotatingFile(file, limits.maxLogBytes);
-  const destination = rotating ?? lines ?? pino.destination({ dest: 2, sync: true });
+  const destination: Destination = rotating ?? lines ?? pino.destination({ dest: 2, sync: true });
+  const kept = new RecentLog(limits.recentLog);
+  const keeping: Destination = {
+    write: (line) => {
+      kept.add(line);
+      destination.write(line);
+    },
+    flushSync: () => destination.flushSync?.(),
+  };
   const log = pino(
     { level, base: { pid: process.pid }, redact: { paths: ["token", "*.token", "authorization", "*.authorization"] } },
-    destination,
+    keeping,
   );
+  recent.set(log, kept);
   if (rotating !== undefined) losses.set(log, () => rotating.lost);
   return log;
 }
@@ -59,4 +77,9 @@ export function createLog({ level, file, lines }: LogOptions): Logger {
 /** Number of lines that these logs' files have not accepted. */
 export function lostLines(...logs: readonly Logger[]): number {
   return logs.reduce((sum, log) => sum + (losses.get(log)?.() ?? 0), 0);
+}
+
+/** The newest lines of a log that {@link createLog} made; of another one none. */
+export function recentLines(log: Logger): Pick<RecentLog, "read"> {
+  return recent.get(log) ?? new RecentLog(limits.recentLog);
 }

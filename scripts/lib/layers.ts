@@ -102,7 +102,7 @@ const layers: Readonly<Record<string, Layer>> = {
   },
   "server/lib": { files: ["server/lib/"], imports: [] },
   "server/config": {
-    files: ["server/log.ts", "server/configuration/"],
+    files: ["server/log.ts", "server/recent-log.ts", "server/configuration/"],
     imports: base,
   },
   ...roomLayers(),

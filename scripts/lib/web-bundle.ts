@@ -32,6 +32,23 @@ const lexerOnly: Plugin = {
   },
 };
 
+/**
+ * highlight.js can go on where it ended, which it does for itself alone: a long code is read in pieces, because reading it at
+ * once could hold up the page.
+ */
+const inPieces: Plugin = {
+  name: "in-pieces",
+  transform: {
+    filter: { id: /\/highlight\.js\/lib\/core\.js$/ },
+    handler: (code) => {
+      const call = "_highlight(context.language, context.code, ignoreIllegals)";
+      if (code.split(call).length !== 2)
+        throw new Error("highlight.js has another form: read what this plugin changes.");
+      return { code: code.replace(call, call.replace(")", ", optionsOrCode.continuation)")), map: null };
+    },
+  },
+};
+
 /** A browser makes ids itself. Those of a page need no order in time. */
 const browserIds: Plugin = {
   name: "browser-ids",
@@ -61,7 +78,7 @@ export async function bundleWeb(): Promise<RolldownOutput> {
     input: join(source, "main.tsx"),
     tsconfig: join(source, "tsconfig.json"),
     transform: { define: { "process.env.NODE_ENV": '"production"' } },
-    plugins: [lexerOnly, browserIds, errorsWithoutMeanings],
+    plugins: [lexerOnly, inPieces, browserIds, errorsWithoutMeanings],
     experimental: { attachDebugInfo: "none" },
   });
   const output = await build.generate({ format: "esm", minify: true, comments: false, chunkFileNames: "[name].js" });

@@ -266,6 +266,14 @@ export const limits = {
   maxLogBytes: 16 * 1024 * 1024,
   /** The same for the log of changing calls. */
   maxCallLogBytes: 128 * 1024 * 1024,
+  /** The newest lines of the daemon's log in memory. A longer line is shortened. */
+  recentLog: {
+    maxRecentLines: 5_000,
+    maxRecentBytes: 1024 * 1024,
+    maxLogLineBytes: 8 * 1024,
+    /** The lines of one answer, in addition to its first. */
+    maxLogAnswerBytes: 256 * 1024,
+  },
   child: {
     /** A longer record of pi is skipped and reported. */
     maxRecordBytes: 64 * 1024 * 1024,

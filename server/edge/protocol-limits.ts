@@ -103,6 +103,7 @@ const daemon: Readonly<
       | "storedEvents"
       | "transcript"
       | "prompts"
+      | "recentLog"
       | "warm"
       | "occupancy"
       | "responsiveness"
@@ -240,6 +241,13 @@ const feed: Readonly<Record<keyof typeof daemonLimits.feed, string>> = {
   maxFeedBytes: "Their bytes together. As above.",
 };
 
+const recentLog: Readonly<Record<keyof typeof daemonLimits.recentLog, string>> = {
+  maxRecentLines: "Lines of the daemon's log in memory, for `daemon/log`. Above it, the oldest are no longer there.",
+  maxRecentBytes: "Their bytes together. As above.",
+  maxLogLineBytes: "One of them. A longer one is shortened, and says so.",
+  maxLogAnswerBytes: "The lines of one `daemon/log`. Further ones are left to the next call.",
+};
+
 const transcript: Readonly<Record<keyof typeof daemonLimits.transcript, string>> = {
   maxFileReadBytes:
     "Bytes of a session's file that one `transcript/page`, `transcript/outline` or `transcript/entry` reads.",
@@ -362,6 +370,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits.storeCopies, storeCopies),
   ...described(daemonLimits.storedEvents, storedEvents),
   ...described(daemonLimits.feed, feed),
+  ...described(daemonLimits.recentLog, recentLog),
   ...described(daemonLimits.transcript, transcript),
   ...described(daemonLimits.search, search),
   ...described(daemonLimits.settled, settled),

@@ -58,8 +58,8 @@ export function fromHeaders(headers: IncomingHttpHeaders, method: string, row: M
 export function withLastEventId(params: Params, headers: IncomingHttpHeaders): Params {
   const id = headers["last-event-id"];
   if (id === undefined || id === "") return params;
-  const [, epoch, after] = /^([!-~]{1,64}):(\d{1,15})$/.exec(String(id)) ?? [];
-  if (epoch !== undefined) return { ...params, epoch, after: Number(after) };
+  const [, epoch, after = ""] = /^([!-~]{1,64}):(\d+)$/.exec(String(id)) ?? [];
+  if (epoch !== undefined && isExact(after)) return { ...params, epoch, after: Number(after) };
   throw new WireError("invalid_params", "Last-Event-ID is not the id of an event of this daemon's.", {
     findings: [{ path: "/after", message: "must be a number" }],
   });
@@ -87,7 +87,12 @@ export function merged(...parts: readonly Params[]): Params {
 function readValue(value: unknown, type: string | undefined): unknown {
   if (type === "array") return Array.isArray(value) ? value : String(value).split(",");
   if (typeof value !== "string") return value;
-  if (type === "integer" && /^-?\d{1,15}$/.test(value)) return Number(value);
+  if (type === "integer" && isExact(value)) return Number(value);
   if (type === "boolean" && (value === "true" || value === "false")) return value === "true";
   return value;
+}
+
+/** Whether a text is an integer that a number can hold: one of a log can be a time in microseconds. */
+function isExact(text: string): boolean {
+  return /^-?\d{1,16}$/.test(text) && Number.isSafeInteger(Number(text));
 }

@@ -1,10 +1,10 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pino } from "pino";
 import { httpCall } from "../../client/http-client.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import { type Daemon, startDaemon } from "../../server/daemon.ts";
+import { createLog } from "../../server/log.ts";
 import { type HttpAnswer, http, openWebSocket, type TestWebSocket } from "./edge.ts";
 import type { Unchecked } from "./unchecked.ts";
 import { writeWebFiles } from "./web-page.ts";
@@ -59,7 +59,7 @@ export async function startTokenStage({ config: given, configured }: TokenStageO
       PI_RPCD_WARM_CHILDREN: "0",
       PI_RPCD_VALIDATE: "1",
     },
-    log: pino({ level: "trace" }, { write: (line) => logged.push(line) }),
+    log: createLog({ level: "trace", lines: { write: (line) => logged.push(line) } }),
   }).catch((error: unknown) => {
     rmSync(root, { recursive: true });
     throw error;

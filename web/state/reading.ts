@@ -8,6 +8,7 @@ import type { Daemon } from "./daemon.ts";
 export const readingMethods = [
   "daemon/info",
   "daemon/ready",
+  "daemon/log",
   "session/list",
   "dialog/list",
   "delivery/list",

@@ -57,6 +57,8 @@ export interface Sessions {
   readonly state: ReadonlySignal<ListState>;
   /** Groups with at least one row that fits the filter. */
   readonly groups: ReadonlySignal<readonly SessionGroup[]>;
+  /** All of them, whatever the filter, the newest first. */
+  readonly rows: ReadonlySignal<readonly SessionRow[]>;
   /** How many there are without the filter. */
   readonly count: ReadonlySignal<number>;
   /** Words that name, label, directory or model of a row must contain. */
@@ -100,7 +102,7 @@ export class AllSessions implements Sessions {
   readonly count: ReadonlySignal<number>;
   readonly directories: ReadonlySignal<readonly string[]>;
   readonly stored: StoredSessions;
-  readonly #rows: ReadonlySignal<readonly SessionRow[]>;
+  readonly rows: ReadonlySignal<readonly SessionRow[]>;
   /** The rows of the last time: what has not changed is the same object. */
   #former = new Map<string, SessionRow>();
   /** What came while the list was being read. */
@@ -109,10 +111,10 @@ export class AllSessions implements Sessions {
   constructor(daemon: Daemon, storage: TabStorage) {
     this.#daemon = daemon;
     this.#seen = new SeenRuns(storage);
-    this.#rows = computed(() => this.#sorted());
-    this.groups = computed(() => grouped(this.#rows.value, this.filter.value));
+    this.rows = computed(() => this.#sorted());
+    this.groups = computed(() => grouped(this.rows.value, this.filter.value));
     this.count = computed(() => this.#infos.value.size);
-    this.directories = computed(() => [...new Set(this.#rows.value.map(({ info }) => info.cwd))]);
+    this.directories = computed(() => [...new Set(this.rows.value.map(({ info }) => info.cwd))]);
     this.stored = new StoredList(daemon);
   }
 
@@ -131,7 +133,7 @@ export class AllSessions implements Sessions {
   }
 
   find(sessionId: string): SessionRow | undefined {
-    return this.#rows.value.find((row) => row.sessionId === sessionId);
+    return this.rows.value.find((row) => row.sessionId === sessionId);
   }
 
   info(sessionId: string): SessionInfo | undefined {

@@ -11,6 +11,8 @@ export interface CodeProps {
   /** A word of ASCII. */
   readonly language: string | undefined;
   readonly text: string;
+  /** Whether later text does not change it. */
+  readonly isComplete: boolean;
 }
 
 /** Shows a block of code. */
@@ -20,14 +22,17 @@ interface MarkdownProps {
   readonly blocks: readonly Block[];
   /** Default: an element `pre`. */
   readonly code?: CodeView;
+  /** Whether its last block can change. Default: it cannot. */
+  readonly isGrowing?: boolean;
 }
 
 /** A text as Markdown. Only blocks that are other objects than before are drawn again. */
-export function Markdown({ blocks, code = PlainCode }: MarkdownProps): VNode {
+export function Markdown({ blocks, code = PlainCode, isGrowing = false }: MarkdownProps): VNode {
+  const last = isGrowing ? blocks.at(-1) : undefined;
   return (
     <div class="markdown">
       {blocks.map((block) => (
-        <BlockView key={block.index} block={block} code={code} />
+        <BlockView key={block.index} block={block} code={code} isComplete={block !== last} />
       ))}
     </div>
   );
@@ -36,15 +41,16 @@ export function Markdown({ blocks, code = PlainCode }: MarkdownProps): VNode {
 interface BlockProps {
   readonly block: Block;
   readonly code: CodeView;
+  readonly isComplete: boolean;
 }
 
 class BlockView extends Component<BlockProps> {
-  override shouldComponentUpdate({ block, code }: BlockProps): boolean {
-    return block !== this.props.block || code !== this.props.code;
+  override shouldComponentUpdate({ block, code, isComplete }: BlockProps): boolean {
+    return block !== this.props.block || code !== this.props.code || isComplete !== this.props.isComplete;
   }
 
-  override render({ block, code }: BlockProps): ComponentChildren {
-    return blockElements(block.nodes, code);
+  override render({ block, ...drawn }: BlockProps): ComponentChildren {
+    return blockElements(block.nodes, drawn);
   }
 }
 
@@ -58,25 +64,27 @@ function PlainCode({ text }: CodeProps): VNode {
   );
 }
 
+type Drawn = Pick<BlockProps, "code" | "isComplete">;
+
 /** The elements of nodes. The list is the same for the same text, so the place is the key. */
-function blockElements(nodes: readonly BlockNode[], code: CodeView = PlainCode): readonly VNode[] {
-  return nodes.map((node) => blockElement(node, code));
+function blockElements(nodes: readonly BlockNode[], drawn: Drawn): readonly VNode[] {
+  return nodes.map((node) => blockElement(node, drawn));
 }
 
-function blockElement(node: BlockNode, code: CodeView): VNode {
+function blockElement(node: BlockNode, drawn: Drawn): VNode {
   switch (node.kind) {
     case "paragraph":
       return <p dir="auto">{inlineElements(node.children)}</p>;
     case "heading":
       return heading(node.level, inlineElements(node.children));
     case "code": {
-      const Code = code;
-      return <Code language={node.language} text={node.text} />;
+      const { code: Code, isComplete } = drawn;
+      return <Code language={node.language} text={node.text} isComplete={isComplete} />;
     }
     case "quote":
-      return <blockquote>{blockElements(node.children, code)}</blockquote>;
+      return <blockquote>{blockElements(node.children, drawn)}</blockquote>;
     case "list":
-      return list(node.start, node.entries, code);
+      return list(node.start, node.entries, drawn);
     case "table":
       return table(node.head, node.rows);
     case "rule":
@@ -98,11 +106,11 @@ function heading(level: number, children: ComponentChildren): VNode {
   return lower === 5 ? <h5 dir="auto">{children}</h5> : <h6 dir="auto">{children}</h6>;
 }
 
-function list(start: number | undefined, entries: readonly ListEntry[], code: CodeView): VNode {
+function list(start: number | undefined, entries: readonly ListEntry[], drawn: Drawn): VNode {
   const items = entries.map(({ isDone, children }, index) => (
     <li key={index} dir="auto" class={isDone === undefined ? undefined : "task"}>
       {isDone !== undefined && <span class="task-state">{isDone ? "☑ " : "☐ "}</span>}
-      {blockElements(children, code)}
+      {blockElements(children, drawn)}
     </li>
   ));
   return start === undefined ? <ul>{items}</ul> : <ol start={start}>{items}</ol>;

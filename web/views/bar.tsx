@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
-import { usePage, useWorkspace } from "./context.ts";
+import { useOffer, usePage, useWorkspace } from "./context.ts";
+import { actionsKeys } from "./keyboard.ts";
 import { goToNextQuestion, showPlace, showSearch } from "./moves.ts";
 import { Icon } from "./widgets/icon.tsx";
 import { Menu, type MenuEntry } from "./widgets/menu.tsx";
@@ -103,29 +104,36 @@ function TabMenu(): JSX.Element {
             choose: () => void notifications.turn(notified !== "on"),
           },
         ];
-  return (
-    <Menu
-      label="This tab"
-      entries={[
-        { label: "Search…", choose: () => showSearch(looks) },
-        ...answering,
-        ...notifying,
-        {
-          label: "Letter keys",
-          about: "Single letters are commands, outside of fields.",
-          isOn: looks.letterKeys.value,
-          choose: () => {
-            looks.letterKeys.value = !looks.letterKeys.value;
-          },
-        },
-        {
-          label: "Show all keys",
-          choose: () => {
-            looks.showsKeys.value = true;
-          },
-        },
-        { label: "Sign out", about: "Ends this page's access to the daemon.", choose: () => void app.signOut() },
-      ]}
-    />
-  );
+  const entries: readonly MenuEntry[] = [
+    ...answering,
+    ...notifying,
+    {
+      label: "Letter keys",
+      about: "Single letters are commands, outside of fields.",
+      isOn: looks.letterKeys.value,
+      choose: () => {
+        looks.letterKeys.value = !looks.letterKeys.value;
+      },
+    },
+    { label: "Sign out", about: "Ends this page's access to the daemon.", choose: () => void app.signOut() },
+  ];
+  const label = "This tab";
+  useOffer({ about: label, entries, isOfTab: true });
+  const lists: readonly MenuEntry[] = [
+    { label: "Search…", choose: () => showSearch(looks) },
+    {
+      label: "All actions…",
+      about: actionsKeys.join(" "),
+      choose: () => {
+        looks.sheet.value = "actions";
+      },
+    },
+    {
+      label: "Show all keys",
+      choose: () => {
+        looks.sheet.value = "keys";
+      },
+    },
+  ];
+  return <Menu label={label} entries={[...lists, ...entries]} />;
 }

@@ -1,7 +1,7 @@
 import { createContext } from "preact";
-import { useContext } from "preact/hooks";
+import { useContext, useEffect, useRef } from "preact/hooks";
 import type { App, Workspace } from "../state/app.ts";
-import { createLooks, type Looks } from "./place.ts";
+import { createLooks, type Looks, type Offer } from "./place.ts";
 
 interface PageContext {
   readonly app: App;
@@ -29,4 +29,16 @@ export function createPage(app: App): PageContext {
     looks.letterKeys.value = has;
   });
   return { app, looks };
+}
+
+/** Puts what a menu or field offers into the list of all actions, while it is shown. */
+export function useOffer(offer: Offer): void {
+  const { offers } = usePage().looks;
+  const newest = useRef(offer);
+  newest.current = offer;
+  useEffect(() => {
+    const read = (): Offer => newest.current;
+    offers.add(read);
+    return () => void offers.delete(read);
+  }, []);
 }

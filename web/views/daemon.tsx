@@ -8,6 +8,7 @@ import type { SessionRow } from "../state/sessions.ts";
 import { Visible } from "../text/visible.tsx";
 import { BackButton } from "./back-button.tsx";
 import { usePage, useWorkspace } from "./context.ts";
+import { DaemonLog } from "./daemon-log.tsx";
 import { sizeWords } from "./items/long-text.tsx";
 import { openSession } from "./moves.ts";
 import { Icon } from "./widgets/icon.tsx";
@@ -38,6 +39,7 @@ export function DaemonView(): JSX.Element {
         <Sections info={info.value} checks={ready.kind === "known" ? ready.value.checks : undefined} />
       )}
       <Metrics health={health} />
+      <DaemonLog />
     </div>
   );
 }

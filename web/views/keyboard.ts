@@ -12,15 +12,20 @@ import {
 } from "./moves.ts";
 import { type Looks, tabs } from "./place.ts";
 
-/** Handles the keys of the whole page until the returned function is called. */
-export function watchKeys(app: App, looks: Looks): () => void {
-  let before = "";
-  const letters: Readonly<Record<string, () => void>> = {
+const isApple = /Mac|iP/.test(navigator.platform);
+
+/** The keys that show all actions. */
+export const actionsKeys = [isApple ? "⌘" : "Ctrl", "K"] as const;
+/** The browser's own keys to find a text. */
+export const findKeys = [isApple ? "⌘" : "Ctrl", "F"] as const;
+
+/** What the letter keys do. Those that are pressed one after the other have a space between them. key-words.ts has the words. */
+export function letterActions(app: App, looks: Looks) {
+  return {
     j: () => moveFocus(1),
     k: () => moveFocus(-1),
     i: () => goToComposer(looks),
     a: () => goToNextQuestion(app, looks),
-    ...Object.fromEntries(tabs.map((tab, index) => [String(index + 1), () => showTab(looks, tab)])),
     "[": () => stepRequest(app, looks, -1),
     "]": () => stepRequest(app, looks, 1),
     "g s": () => goBack(looks),
@@ -28,11 +33,20 @@ export function watchKeys(app: App, looks: Looks): () => void {
     "g d": () => showPlace(looks, "daemon"),
     "/": () => showSearch(looks),
     "?": () => {
-      looks.showsKeys.value = true;
+      looks.sheet.value = "keys";
     },
+  } as const;
+}
+
+/** Handles the keys of the whole page until the returned function is called. */
+export function watchKeys(app: App, looks: Looks): () => void {
+  let before = "";
+  const letters: Readonly<Record<string, () => void>> = {
+    ...letterActions(app, looks),
+    ...Object.fromEntries(tabs.map((tab, index) => [String(index + 1), () => showTab(looks, tab)])),
   };
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (isOfSearch(event, looks)) return;
+    if (opensSheet(event, looks)) return;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     const pressed = before === "g" ? `g ${event.key}` : event.key;
     before = event.key === "g" && before !== "g" ? "g" : "";
@@ -52,23 +66,22 @@ export function watchKeys(app: App, looks: Looks): () => void {
   return () => removeEventListener("keydown", onKeyDown);
 }
 
-/** Opens the search by the browser's own key. What is typed before it is built is no command. */
-function isOfSearch(event: KeyboardEvent, looks: Looks): boolean {
-  if (looks.showsSearch.value) {
-    if (event.key === "Escape") looks.showsSearch.value = false;
+/** Opens the search or all actions, also from within a field: the browser has something else for these keys. */
+function opensSheet(event: KeyboardEvent, looks: Looks): boolean {
+  const { key, ctrlKey, metaKey, altKey, shiftKey } = event;
+  if (looks.sheet.value === "search") {
+    // What is typed before the search is built is no command. Then its window keeps all keys.
+    if (key === "Escape") looks.sheet.value = undefined;
     return true;
   }
-  if (!isFind(event) || !looks.letterKeys.value || event.defaultPrevented) return false;
+  const isCommand = isApple ? metaKey && !ctrlKey : ctrlKey && !metaKey;
+  if (!isCommand || altKey || shiftKey || event.defaultPrevented) return false;
+  const isActions = key.toLowerCase() === "k";
+  const isFind = key.toLowerCase() === "f" && looks.letterKeys.value;
+  if (!isActions && !isFind) return false;
   event.preventDefault();
-  showSearch(looks);
+  if (!event.repeat) looks.sheet.value = isActions ? "actions" : "search";
   return true;
-}
-
-const isApple = /^(Mac|iP)/.test(navigator.platform);
-
-/** Whether it is the browser's own key to find a text. While the search is shown, its window keeps all keys. */
-function isFind({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): boolean {
-  return key === "f" && (isApple ? metaKey && !ctrlKey : ctrlKey && !metaKey) && !altKey && !shiftKey;
 }
 
 function isField(target: EventTarget | null): boolean {

@@ -2,6 +2,7 @@ import type { Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import type { Choices, ModelChoice } from "../state/choices.ts";
 import type { Outcome } from "../state/outcome.ts";
+import { useOffer } from "./context.ts";
 import { Icon } from "./widgets/icon.tsx";
 
 interface ModelFieldsProps {
@@ -25,6 +26,25 @@ export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
   const allLevels = level === undefined || knownLevels.includes(level) ? knownLevels : [level, ...knownLevels];
   const isKnown = models.kind === "known" && levels.kind === "known";
   const isAsking = models.kind === "asking" || levels.kind === "asking";
+  useOffer({
+    about: "",
+    entries: known.map((choice) => ({
+      label: `Model: ${nameAmong(choice, known)}`,
+      isOn: model !== undefined && keyOf(choice) === keyOf(model),
+      choose: () => void tell(choices.setModel(choice)),
+    })),
+  });
+  useOffer({
+    about: "",
+    entries: allLevels.map((name) => ({
+      label: `Thinking: ${name}`,
+      isOn: name === level,
+      choose: () => void tell(choices.setLevel(name)),
+    })),
+  });
+  const askWords = choices.isAsleep.value ? "Start pi and ask for its models" : "Ask pi for its models";
+  const ask = (): void => void tell(choices.ask());
+  useOffer({ about: "", entries: isKnown || isAsking ? [] : [{ label: askWords, choose: ask }] });
   return (
     <div class="model-fields">
       <select
@@ -66,15 +86,9 @@ export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
           type="button"
           class="button bare square"
           disabled={isAsking}
-          aria-label={
-            isAsking
-              ? "Asking pi"
-              : choices.isAsleep.value
-                ? "Start pi and ask for its models"
-                : "Ask pi for its models"
-          }
-          title={choices.isAsleep.value ? "Start pi and ask for its models" : "Ask pi for its models"}
-          onClick={() => void tell(choices.ask())}
+          aria-label={isAsking ? "Asking pi" : askWords}
+          title={askWords}
+          onClick={ask}
         >
           <Icon name={isAsking ? "running" : "again"} />
         </button>

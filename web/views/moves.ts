@@ -33,7 +33,7 @@ export function goToComposer(looks: Looks): void {
 }
 
 export function showSearch(looks: Looks): void {
-  looks.showsSearch.value = true;
+  looks.sheet.value = "search";
 }
 
 /** What gets the focus in the view of a session that is shown. */

@@ -35,6 +35,7 @@ function Shell(): JSX.Element {
   const workspace = app.workspace.value;
   if (workspace === undefined) return <Welcome />;
   const open = workspace.selected.value;
+  const sheet = looks.sheet.value;
   const hasSide = looks.place.value === "session" && open !== undefined;
   return (
     <div class="page" data-side={hasSide} data-shows={looks.shows.value}>
@@ -67,8 +68,14 @@ function Shell(): JSX.Element {
         </aside>
       )}
       <Announcements />
-      {looks.showsSearch.value && <Later show={({ SearchSheet }) => <SearchSheet />} />}
-      {looks.showsKeys.value && <Later show={({ Keys }) => <Keys />} />}
+      {sheet !== undefined && (
+        <Later
+          show={({ KeyList, Actions, SearchSheet }) => {
+            const Shown = { keys: KeyList, actions: Actions, search: SearchSheet }[sheet];
+            return <Shown />;
+          }}
+        />
+      )}
     </div>
   );
 }

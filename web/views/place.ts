@@ -1,4 +1,5 @@
 import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import type { MenuEntry } from "./widgets/menu.tsx";
 
 /** What the main column shows. */
 export type Place = "session" | "new" | "stored" | "pushes" | "daemon";
@@ -12,6 +13,15 @@ export interface OpenedPush {
 /** The views of a session. */
 export const tabs = ["conversation", "requests", "context", "cost", "tree"] as const;
 export type Tab = (typeof tabs)[number];
+
+/** What one menu or field offers. */
+export interface Offer {
+  /** What its actions are about, as foreign text. */
+  readonly about: string;
+  readonly entries: readonly MenuEntry[];
+  /** It is about the page, not about what it shows. */
+  readonly isOfTab?: true;
+}
 
 /** What a person looks at. None of it is in the address: from there the page reads only its code. */
 export interface Looks {
@@ -31,10 +41,10 @@ export interface Looks {
   readonly isNarrow: ReadonlySignal<boolean>;
   /** Whether single letters are commands. For this tab only. */
   readonly letterKeys: Signal<boolean>;
-  /** Whether the search is shown. */
-  readonly showsSearch: Signal<boolean>;
-  /** Whether the list of keys is shown. */
-  readonly showsKeys: Signal<boolean>;
+  /** What is shown over the page. */
+  readonly sheet: Signal<"keys" | "actions" | "search" | undefined>;
+  /** What menus and fields offer while they are shown, for the list of all actions. */
+  readonly offers: Set<() => Offer>;
 }
 
 export function createLooks(): Looks {
@@ -54,7 +64,7 @@ export function createLooks(): Looks {
     revealed: signal(undefined),
     isNarrow,
     letterKeys: signal(true),
-    showsSearch: signal(false),
-    showsKeys: signal(false),
+    sheet: signal(undefined),
+    offers: new Set(),
   };
 }

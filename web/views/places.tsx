@@ -1,10 +1,12 @@
 import { SessionFigures } from "../state/figures.ts";
+import { Actions } from "./actions.tsx";
+import { colourInView } from "./colours.ts";
 import { CommandList } from "./command-list.tsx";
 import { ContextView } from "./context-view.tsx";
 import { CostView } from "./cost.tsx";
 import { DaemonView } from "./daemon.tsx";
 import { ForkButton } from "./fork.tsx";
-import { Keys } from "./keys.tsx";
+import { KeyList } from "./keys.tsx";
 import { stepRequest } from "./lead.ts";
 import { ModelFields } from "./model-fields.tsx";
 import { NewSessionForm } from "./new-session.tsx";
@@ -20,12 +22,14 @@ import { TreeView } from "./tree.tsx";
 
 /** What is not needed at first. The build makes a file of its own of it, which `later.tsx` loads. */
 export const places = {
+  Actions,
   CommandList,
+  colourInView,
   ContextView,
   CostView,
   DaemonView,
   ForkButton,
-  Keys,
+  KeyList,
   ModelFields,
   NewSessionForm,
   PushesView,

@@ -76,7 +76,7 @@ export function SearchSheet(): JSX.Element {
       title="Search"
       kind="search"
       onClose={() => {
-        looks.showsSearch.value = false;
+        looks.sheet.value = undefined;
       }}
     >
       {(close) => (

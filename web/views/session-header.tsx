@@ -4,7 +4,7 @@ import type { Filter } from "../state/conversation.ts";
 import type { OpenSession } from "../state/open-session.ts";
 import { Visible } from "../text/visible.tsx";
 import { BackButton } from "./back-button.tsx";
-import { usePage, useWorkspace } from "./context.ts";
+import { useOffer, usePage, useWorkspace } from "./context.ts";
 import { Later, WithFigures } from "./later.tsx";
 import { SessionMenu } from "./session-menu.tsx";
 import { signOf } from "./session-state.ts";
@@ -27,6 +27,17 @@ export function SessionHeader({ open }: { readonly open: OpenSession }): JSX.Ele
   const said = useSignal("");
   const isOpen = useSignal(false);
   const showsFacts = useSignal(false);
+  const hasFilters = looks.tab.value === "conversation";
+  useOffer({
+    about: "what the conversation shows",
+    entries: hasFilters
+      ? filters.map(([filter, word]) => ({
+          label: `Show ${word.toLowerCase()}`,
+          isOn: open.conversation.filter.value === filter,
+          choose: () => open.conversation.setFilter(filter),
+        }))
+      : [],
+  });
   return (
     <header class="head" data-open={isOpen.value}>
       <div class="head-name">
@@ -78,7 +89,7 @@ export function SessionHeader({ open }: { readonly open: OpenSession }): JSX.Ele
             <Visible text={info?.cwd ?? ""} />
           </bdi>
         </span>
-        {looks.tab.value === "conversation" && (
+        {hasFilters && (
           <fieldset class="filters push-right">
             <legend class="unseen">What the conversation shows</legend>
             {filters.map(([filter, word]) => (

@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import type { Outcome } from "../state/outcome.ts";
-import { usePage, useWorkspace } from "./context.ts";
+import { useOffer, usePage, useWorkspace } from "./context.ts";
 import { Later } from "./later.tsx";
 import { goBack } from "./moves.ts";
 import type { SheetOfSession } from "./session-sheet.tsx";
@@ -16,12 +16,12 @@ interface SessionMenuProps {
   readonly isAsleep: boolean;
   /** Gets why something was refused. */
   readonly said: Signal<string>;
-  /** Further entries, before these. */
+  /** Further entries, before these, of the session that is shown. All are in the list of all actions then. */
   readonly entries?: readonly MenuEntry[];
 }
 
 /** What people can do with a session: rename, hibernate, close, delete. */
-export function SessionMenu({ sessionId, title, name, isAsleep, said, entries = [] }: SessionMenuProps): JSX.Element {
+export function SessionMenu({ sessionId, title, name, isAsleep, said, entries }: SessionMenuProps): JSX.Element {
   const { app, looks } = usePage();
   const { sessions, selected } = useWorkspace();
   const sheet = useSignal<SheetOfSession | "none">("none");
@@ -38,22 +38,21 @@ export function SessionMenu({ sessionId, title, name, isAsleep, said, entries = 
     app.workspace.value?.select(undefined);
     goBack(looks);
   };
+  const all: readonly MenuEntry[] = [
+    ...(entries ?? []),
+    { label: "Rename…", choose: show("rename") },
+    {
+      label: "Hibernate",
+      about: "Ends its pi; the next message starts one.",
+      choose: () => void tell(sessions.hibernate(sessionId)),
+    },
+    { label: "Close…", about: "Ends its pi and takes it from this list; its file stays.", choose: show("close") },
+    { label: "Delete…", isDangerous: true, choose: show("delete") },
+  ];
+  useOffer({ about: title, entries: entries === undefined ? [] : all });
   return (
     <>
-      <Menu
-        label={`Actions of ${title}`}
-        entries={[
-          ...entries,
-          { label: "Rename…", choose: show("rename") },
-          {
-            label: "Hibernate",
-            about: "Ends its pi; the next message starts one.",
-            choose: () => void tell(sessions.hibernate(sessionId)),
-          },
-          { label: "Close…", about: "Ends its pi and takes it from this list; its file stays.", choose: show("close") },
-          { label: "Delete…", isDangerous: true, choose: show("delete") },
-        ]}
-      />
+      <Menu label={`Actions of ${title}`} entries={all} />
       {sheet.value !== "none" && (
         <Later
           show={({ SessionSheet }) => (

@@ -1,10 +1,10 @@
 import type { JSX } from "preact";
 import type { OpenSession } from "../state/open-session.ts";
-import { usePage } from "./context.ts";
+import { useOffer, usePage } from "./context.ts";
 import { type Tab, tabs } from "./place.ts";
 import { Icon } from "./widgets/icon.tsx";
 
-const words: Readonly<Record<Tab, string>> = {
+export const tabWords: Readonly<Record<Tab, string>> = {
   conversation: "Conversation",
   requests: "Requests",
   context: "Context",
@@ -17,6 +17,14 @@ export function SessionTabs({ open }: { readonly open: OpenSession }): JSX.Eleme
   const { looks } = usePage();
   const shown = looks.tab.value;
   const count = open.figures.value?.requests.all.value.length ?? 0;
+  const hasTape = shown === "conversation" && count > 0;
+  const foldTape = (): void => {
+    looks.foldsTape.value = !looks.foldsTape.value;
+  };
+  useOffer({
+    about: open.title.value,
+    entries: hasTape ? [{ label: "Requests as bars", isOn: !looks.foldsTape.value, choose: foldTape }] : [],
+  });
   const onKeyDown = (event: KeyboardEvent): void => {
     const by = { ArrowLeft: tabs.length - 1, ArrowRight: 1 }[event.key];
     const next = by === undefined ? undefined : tabs[(tabs.indexOf(shown) + by) % tabs.length];
@@ -41,20 +49,18 @@ export function SessionTabs({ open }: { readonly open: OpenSession }): JSX.Eleme
               looks.tab.value = tab;
             }}
           >
-            {words[tab]}
+            {tabWords[tab]}
             {tab === "requests" && count > 0 && <span class="tab-count">{count}</span>}
           </button>
         ))}
       </div>
-      {shown === "conversation" && count > 0 && (
+      {hasTape && (
         <button
           type="button"
           class="button bare small fold-tape"
           aria-label="Requests as bars"
           aria-expanded={!looks.foldsTape.value}
-          onClick={() => {
-            looks.foldsTape.value = !looks.foldsTape.value;
-          }}
+          onClick={foldTape}
         >
           <Icon name="chevron" />
           <span class="wide-words">Requests as bars</span>

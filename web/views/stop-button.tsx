@@ -2,6 +2,7 @@ import type { Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Composer } from "../state/composer.ts";
+import { useOffer } from "./context.ts";
 import { Icon } from "./widgets/icon.tsx";
 
 interface StopProps {
@@ -21,6 +22,8 @@ export function StopButton({ composer, said, isSign }: StopProps): JSX.Element {
     said.value = outcome.kind === "done" ? outcome.value : outcome.words;
     setStopping(false);
   };
+  // The page has two such buttons.
+  useOffer({ about: "", entries: isSign ? [{ label: "Stop the run", choose: () => void stop() }] : [] });
   return (
     <button
       type="button"

@@ -284,7 +284,7 @@ test("stored sessions of other directories are neither listed nor opened, nor na
   expect(await stage.call(byLabel, "session/open", { sessionId: "own" })).toMatchObject({ name: "session_not_found" });
 });
 
-test("a limited token does not get the metrics of all sessions", async () => {
+test("a limited token does not get the metrics and the log of all sessions", async () => {
   await using stage = await startTokenStage();
   const here = stage.directory("here");
   const labelled = await stage.token({ name: "l", capabilities: ["observe"], labels: { team: "a" } });
@@ -293,4 +293,9 @@ test("a limited token does not get the metrics of all sessions", async () => {
   expect(await stage.call(labelled, "daemon/metrics")).toMatchObject({ name: "forbidden", limit: "labels" });
   expect(await stage.http(within, "GET", "/metrics")).toMatchObject({ status: 403, body: { limit: "cwd" } });
   expect((await stage.http(all, "GET", "/metrics")).text).toContain("pi_rpcd_sessions");
+  expect(await stage.call(labelled, "daemon/log")).toMatchObject({ name: "forbidden", limit: "labels" });
+  expect(await stage.http(within, "GET", "/v1/log")).toMatchObject({ status: 403, body: { limit: "cwd" } });
+  expect((await stage.http(all, "GET", "/v1/log")).text).toContain("listening");
+  const prompting = await stage.token({ name: "p", capabilities: ["prompt"] });
+  expect(await stage.call(prompting, "daemon/log")).toMatchObject({ name: "forbidden", needs: "observe" });
 });

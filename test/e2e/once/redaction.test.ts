@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { pino } from "pino";
 import { expect, test } from "vitest";
 import { answer, call, status } from "../../../provider/reply.ts";
+import { createLog } from "../../../server/log.ts";
 import { startStage } from "../../helpers/stage.ts";
 
 const apiKey = "sk-test-2f1c0d9e8b7a6f5e4d3c";
@@ -13,7 +13,7 @@ const wrongToken = "a-wrong-token-0123456789abcdef";
 
 test("no log has a token, a key or the text of a conversation, at the level trace, whatever goes wrong", async () => {
   const lines: string[] = [];
-  const log = pino({ level: "trace" }, { write: (line) => lines.push(line) });
+  const log = createLog({ level: "trace", lines: { write: (line) => lines.push(line) } });
   let token = "";
   {
     await using stage = await startStage({
@@ -56,6 +56,9 @@ test("no log has a token, a key or the text of a conversation, at the level trac
     const { pid = 0 } = await session.get();
     process.kill(pid, "SIGKILL");
     await expect.poll(async () => (await session.get()).state).toBe("crashed");
+    const { lines: answered } = await stage.client.call("daemon/log", { limit: 500 });
+    expect(answered.map(({ fields }) => fields?.["method"])).toContain("delivery/push");
+    lines.push(...answered.map((line) => JSON.stringify(line)));
     const { token: rotated } = await stage.client.call("token/rotate", { name: "main" });
     expect(JSON.stringify(lines)).not.toContain(rotated);
     const logs = readdirSync(stage.stateDir, { recursive: true, encoding: "utf8" }).filter((name) =>

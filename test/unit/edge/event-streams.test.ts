@@ -115,7 +115,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
   it("of another log begin with a gap, and with an id of this log", async () => {
     await using room = await startFixture();
     room.say(said("a"));
-    using source = await room.open("", { "last-event-id": "another:77" }, transport);
+    using source = await room.open("", { "last-event-id": "another:1795904422937001" }, transport);
     await source.until(({ seqs }) => seqs.length === 2);
     const [, gap, event] = source.events;
     expect(gap).toMatchObject({ id: "e:1:0", json: { method: "session/gap", params: { reason: "log_reset" } } });
@@ -153,6 +153,7 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
   it.each([
     ["an unknown session", "/v1/sessions/other/events", {}, 404, "session_not_found"],
     ["an id of something else", path, { "last-event-id": "77" }, 400, "invalid_params"],
+    ["a number that is not exact", `${path}?after=${2 ** 53}`, {}, 400, "invalid_params"],
     ["an unknown name", `${path}?limit=1`, {}, 400, "invalid_params"],
     ["an idempotency key", path, { "idempotency-key": "k" }, 400, "invalid_params"],
   ])("are refused as a problem for %s, and leave nothing", async (_title, where, headers, status, name) => {

@@ -1,8 +1,9 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { AnswerHead, Progress, TextItem, ThoughtItem } from "../../state/items.ts";
 import { type CodeProps, Markdown } from "../../text/markdown.tsx";
 import { Visible } from "../../text/visible.tsx";
+import { loadedPlaces } from "../loaded.ts";
 import { Copy } from "../widgets/copy.tsx";
 import { Icon } from "../widgets/icon.tsx";
 import { Time } from "../widgets/time.tsx";
@@ -26,7 +27,7 @@ export function Answer({ item }: { readonly item: TextItem }): JSX.Element {
     <>
       <Head head={item.head} />
       <div class={item.progress === "streaming" ? "is-writing" : undefined}>
-        <Markdown blocks={item.blocks} code={CodeBlock} />
+        <Markdown blocks={item.blocks} code={CodeBlock} isGrowing={item.progress === "streaming"} />
       </div>
       <More text={item.text} />
       <Unfinished progress={item.progress} />
@@ -35,11 +36,17 @@ export function Answer({ item }: { readonly item: TextItem }): JSX.Element {
   );
 }
 
-function CodeBlock({ text }: CodeProps): JSX.Element {
+function CodeBlock({ text, language, isComplete }: CodeProps): JSX.Element {
+  const element = useRef<HTMLElement>(null);
+  const places = loadedPlaces.value;
+  useEffect(
+    () => places?.colourInView(element.current, { text, language, isComplete }),
+    [places, text, language, isComplete],
+  );
   return (
     <div class="code">
       <pre tabIndex={0}>
-        <code>
+        <code ref={element}>
           <Visible text={text} />
         </code>
       </pre>
