@@ -293,8 +293,10 @@ export class SessionFeed {
 
   #subscribe(reader: Reader): void {
     // A subscription that starts again at a later cursor would leave out what other readers still wait for.
-    const begun = [...this.#readers.values()].flatMap((other) => (other.held === undefined ? [other.position] : []));
-    const after = reader.after === undefined ? undefined : Math.max(0, Math.min(reader.after, ...begun));
+    const places = Array.from(this.#readers.values(), ({ held, position, after }) =>
+      held === undefined ? position : (after ?? Number.POSITIVE_INFINITY),
+    );
+    const after = reader.after === undefined ? undefined : Math.max(0, Math.min(...places));
     this.#request([reader], after === undefined ? undefined : { after, epoch: reader.epoch ?? this.#epoch });
   }
 

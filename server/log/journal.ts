@@ -229,14 +229,12 @@ export class Journal {
     const isNew = !this.#subscriptions.has(subscriber.id);
     const subscription = this.#subscriptions.add(subscriber, orders);
     if (subscription === undefined || (!isNew && after === undefined)) return cursor;
-    const hold = (): (() => void) => {
-      const reset = this.#reset({ after, epoch });
-      const begin = subscription.hold(reset === undefined ? (after ?? cursor) : 0);
-      return () => begin(reset);
-    };
-    // The numbers that a client has may not be repeated yet. Until then it gets nothing of its former subscription.
-    if (this.isReplaying) subscription.hold(cursor);
-    const start = this.isReplaying ? () => this.#whenReplayed(subscriber.id, () => hold()()) : hold();
+    const begin = subscription.hold(after ?? cursor);
+    const reset = this.#reset({ after, epoch });
+    // The numbers that a client has may not be repeated yet.
+    const start = this.isReplaying
+      ? () => this.#whenReplayed(subscriber.id, () => begin(this.#reset({ after, epoch })))
+      : () => begin(reset);
     if (whenAnswered === undefined) start();
     else whenAnswered(start);
     return cursor;

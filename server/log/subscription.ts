@@ -104,18 +104,21 @@ export class Subscription {
   }
 
   /**
-   * Pauses after `after`. Returns a function that resumes with retained and then live frames; a gap is sent first. It
-   * has no effect if the subscription was paused again.
+   * Pauses after `after`. Returns a function that resumes with retained and then live frames: after `reset` and from the
+   * log's beginning, if `after` is of another log. It has no effect if the subscription was paused again.
    */
-  hold(after: number): (gap?: Gap) => void {
+  hold(after: number): (reset?: Gap) => void {
     this.flush();
     this.#begun += 1;
     this.#isLive = false;
     this.#position = after;
     const begun = this.#begun;
-    return (gap) => {
+    return (reset) => {
       if (this.#begun !== begun || this.#ended) return;
-      if (gap !== undefined) this.#gap(gap);
+      if (reset !== undefined) {
+        this.#position = 0;
+        this.#gap(reset);
+      }
       const reading = this.#readInTurn(begun);
       if (reading instanceof Promise) reading.catch(this.#onFault);
     };

@@ -69,6 +69,11 @@ export function peerOf(
   return peer;
 }
 
+/** The place after all frames that were sent to a peer before, also where they wait because it reads slowly. */
+export function behindFrames(peer: Peer | undefined): AnswerPlace {
+  return { fill: (answer) => answer !== undefined && peer?.send(answer) };
+}
+
 export type Handler<M extends MethodName> = (params: Params<M>, call: Call) => Promise<Result<M>> | Result<M>;
 
 /** One handler for each row of the method table. */

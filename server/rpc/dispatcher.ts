@@ -5,7 +5,7 @@ import { methods } from "../../protocol/methods.ts";
 import { CANCEL_METHOD, type RpcResponse } from "../../protocol/wire.ts";
 import type { AnswerPlace } from "../log/answer-order.ts";
 import { BatchAnswers, type BatchLimits } from "./batch-answers.ts";
-import { type Call, OpenCall, type Peer } from "./call.ts";
+import { behindFrames, type Call, OpenCall, type Peer } from "./call.ts";
 import { errorObject, toWireError } from "./errors.ts";
 import type { Grant } from "./grant.ts";
 import { createInvoke, type InvocationOptions, type Invoke, methodNotFound } from "./invocation.ts";
@@ -154,14 +154,12 @@ interface Given {
   readonly given: Answer;
 }
 
-function givenTo(give: Give, answer: Answer, { places }: Aftermath): Given {
+function givenTo(give: Give, answer: Answer, { places }: Aftermath, peer: Peer | undefined): Given {
   const [place, ...others] = places;
   // The answers to a batch are given together.
-  if (others.length === 0 && !Array.isArray(answer)) give(answer, place);
-  else {
-    give(answer);
-    for (const each of places) each.fill(undefined);
-  }
+  const isTogether = place !== undefined && Array.isArray(answer);
+  give(answer, isTogether ? behindFrames(peer) : place);
+  for (const each of isTogether ? places : others) each.fill(undefined);
   return { given: answer };
 }
 
@@ -184,7 +182,7 @@ class DispatcherConversation implements Conversation {
   }
 
   receive(text: Buffer, give: Give = () => {}): Promise<Answer> {
-    const { lane, calls, grant } = this.#options;
+    const { lane, calls, grant, peer } = this.#options;
     const { length } = text;
     const full = this.#refusal(length);
     if (full === undefined) {
@@ -194,7 +192,7 @@ class DispatcherConversation implements Conversation {
     const aftermath: Aftermath = { places: [], answered: [] };
     const begun = lane.pass(() => {
       const answer = this.#begin(text, full, aftermath);
-      return answer instanceof Promise ? answer : givenTo(give, answer, aftermath);
+      return answer instanceof Promise ? answer : givenTo(give, answer, aftermath, peer);
     });
     // Only the parsed value is kept until the answer: the text may be much longer.
     return this.#answer(begun, give, full === undefined ? length : undefined, aftermath);
@@ -240,7 +238,8 @@ class DispatcherConversation implements Conversation {
     try {
       const answer = await begun;
       if (answer !== undefined && "given" in answer) return answer.given;
-      return await this.#options.lane.pass(() => givenTo(give, answer, aftermath).given, { isFirst: true });
+      const { lane, peer } = this.#options;
+      return await lane.pass(() => givenTo(give, answer, aftermath, peer).given, { isFirst: true });
     } finally {
       if (length !== undefined) {
         this.#bytesInFlight -= length;
@@ -265,6 +264,8 @@ class DispatcherConversation implements Conversation {
       signal?.removeEventListener("abort", cancel);
       this.#open.delete(call);
       calls.add(grant, -callBytes);
+      // The caller has it in another way.
+      call.takePlace()?.fill(undefined);
       this.#afterwards(call.takeAnswered());
       return answer;
     };

@@ -77,8 +77,10 @@ export class CuttingProxy implements AsyncDisposable {
     for (const socket of this.#sockets) socket.destroy();
   }
 
+  /** Resets all connections and refuses further ones. Idempotent. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.reset();
+    if (!this.#server.listening) return;
     this.#server.close();
     await once(this.#server, "close");
   }

@@ -3,7 +3,7 @@ import { pageOf } from "../../log/event-page.ts";
 import type { SubscribeOptions } from "../../log/journal.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Session } from "../../session/session.ts";
-import { type Call, type HandlersOf, type Peer, peerOf } from "../call.ts";
+import { behindFrames, type Call, type HandlersOf, type Peer, peerOf } from "../call.ts";
 import { namedTokensPercent, Quota } from "../quota.ts";
 
 export interface SubscriptionLimits {
@@ -30,12 +30,9 @@ export function subscriptionHandlers(
     const cursor = session.subscribe(peer, { ...options, onEnd: () => held.add(grant, -1) });
     // A peer that has gone in the meantime is not subscribed.
     if (!wasKnown && isKnown(session, peer)) held.add(grant, 1);
+    // What waits for a slow peer may be of an earlier subscription, also of one that has ended.
+    call.answerAt?.(session.journal.subscriptions.place(peer.id) ?? behindFrames(peer));
     return cursor;
-  };
-  /** All that follows the answer belongs to the new subscription: also where the peer reads slowly, and frames wait. */
-  const answerBehindFrames = ({ journal }: Session, peer: Peer, call: Call): void => {
-    const place = journal.subscriptions.place(peer.id);
-    call.answerAt?.(place ?? { fill: (answer) => answer !== undefined && peer.send(answer) });
   };
   return {
     "session/subscribe": async ({ sessionId, snapshot, catchUp, after, epoch, awake, ...wanted }, call) => {
@@ -45,7 +42,6 @@ export function subscriptionHandlers(
       const whenAnswered = call.whenAnswered?.bind(call);
       const { journal } = session;
       requireRoom(session, peer, call);
-      if (isKnown(session, peer)) answerBehindFrames(session, peer, call);
       if (awake !== undefined) session.supervisor.require(peer, awake);
       // While a former daemon's log is continued, it is not known what is open.
       if (catchUp === true && snapshot !== true && after === undefined && !journal.isReplaying) {

@@ -23,6 +23,8 @@ class Wire {
   /** Whether the subscription leaves out some numbers, as one without deltas does. */
   readonly isFiltered: boolean;
   #subscribed = false;
+  /** Where the subscription begins or continues in a moment, unless it is started again before. */
+  #start: number | undefined;
   readonly #unanswered = new Set<(lost: Lost) => void>();
 
   constructor(isFiltered = false) {
@@ -31,6 +33,7 @@ class Wire {
 
   readonly feed = new SessionFeed({
     subscribe: (place, _provider, _dialogs, _more, onAnswer) => {
+      const wasSubscribed = this.#subscribed;
       this.#subscribed = true;
       const { promise, resolve, reject } = Promise.withResolvers<FeedStart>();
       const cursor = this.head;
@@ -41,14 +44,21 @@ class Wire {
           resolve({ cursor, epoch: "e" });
         },
       });
-      this.#replay(place?.after ?? this.head);
+      if (place !== undefined || !wasSubscribed) this.#start = place?.after ?? this.head;
       return promise;
     },
     unsubscribe: () => {
       this.#subscribed = false;
+      this.#start = undefined;
     },
     onIdle: () => {},
   });
+
+  /** Starts what was answered. */
+  begin(): void {
+    if (this.#start !== undefined) this.#replay(this.#start);
+    this.#start = undefined;
+  }
 
   /** Forgotten events become a gap, and some of the others are merged. */
   #replay(after: number): void {
@@ -76,6 +86,7 @@ class Wire {
   break(missed: number): void {
     this.frames.length = 0;
     this.#subscribed = false;
+    this.#start = undefined;
     this.feed.suspend();
     for (const reject of this.#unanswered) reject(new Lost());
     this.#unanswered.clear();
@@ -84,10 +95,12 @@ class Wire {
 
   emit(): void {
     this.head += 1;
-    if (this.#subscribed && !this.leavesOut(this.head)) this.frames.push({ seq: this.head });
+    if (this.#subscribed && this.#start === undefined && !this.leavesOut(this.head))
+      this.frames.push({ seq: this.head });
   }
 
   deliver(): void {
+    this.begin();
     const frame = this.frames.shift();
     if (frame === undefined) return;
     if ("answer" in frame) frame.answer();

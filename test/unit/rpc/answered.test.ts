@@ -71,6 +71,25 @@ test("a replay comes after the answer of a call that was made in the process", a
   expect(got).toEqual(["answer", "session/event before", "session/event after"]);
 });
 
+test("the place of an answer is left empty if the caller in the process, or no caller, gets it", async () => {
+  const filled: unknown[] = [];
+  const core = fakeCore({
+    "session/get": (_params, { answerAt }: Call) => answerAt?.({ fill: (answer) => filled.push(answer) }),
+  });
+  const policies = [attribution(() => ({ clientId: "client-1" }))];
+  const dispatcher = createDispatcher({ handlers: core.handlers, policies, validator: createValidator(), log });
+  const { conversation } = converse(dispatcher);
+  await conversation.call("session/get", { sessionId });
+  expect(filled).toEqual([undefined]);
+  const told = { jsonrpc: "2.0", method: "session/get", params: { sessionId } };
+  const given: unknown[] = [];
+  await conversation.receive(Buffer.from(JSON.stringify([told, told])), (answer, place) => {
+    given.push(answer);
+    place?.fill(undefined);
+  });
+  expect([given, filled]).toEqual([[undefined], [undefined, undefined, undefined]]);
+});
+
 test("the other hosts' dialect gets events once it is connected", async () => {
   const { dispatcher, event } = start();
   const { conversation, got, some } = converse(compatDispatcher({ dispatcher, sessionId, log }));

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { unnumberedFrame } from "../../../server/frames/frame.ts";
 import { Journal } from "../../../server/log/journal.ts";
-import type { Call, Peer } from "../../../server/rpc/call.ts";
+import { type Call, OpenCall, type Peer } from "../../../server/rpc/call.ts";
 import { Grant } from "../../../server/rpc/grant.ts";
 import { subscriptionHandlers } from "../../../server/rpc/handlers/subscription.ts";
 import { memoryLog } from "../../helpers/logs.ts";
@@ -25,6 +26,34 @@ function world() {
       handlers["session/unsubscribe"]({ sessionId }, call(grant, peer)),
   };
 }
+
+test("with answers in order, what comes while a snapshot is taken is before the answer", async () => {
+  const journal = new Journal({ sessionId: "a", epoch: "e", log: memoryLog() });
+  const told: (number | string)[] = [];
+  const one: Peer = {
+    id: "one",
+    gone: new AbortController().signal,
+    send: ({ seq, bytes }) => void told.push(seq === 0 ? bytes.toString() : seq),
+  };
+  const record = (): void => journal.record(Buffer.from('{"type":"x"}'), 1, false);
+  const snapshot = async () => {
+    record();
+    return { session: { cursor: journal.cursor } };
+  };
+  const session = { journal, snapshot, subscribe: journal.subscribe.bind(journal) };
+  const limits = { maxSubscriptions: 1, maxSubscriptionsPerToken: 1 };
+  const handlers = subscriptionHandlers({ get: () => session } as never, limits);
+  const subscribe = async (params: { readonly inOrder?: boolean; readonly snapshot?: boolean }): Promise<void> => {
+    const call = new OpenCall(one, mainGrant, true);
+    await handlers["session/subscribe"]({ sessionId: "a", ...params }, call);
+    record();
+    call.takePlace()?.fill(unnumberedFrame(Buffer.from("answer")));
+    for (const then of call.takeAnswered()) then();
+  };
+  await subscribe({ inOrder: true });
+  await subscribe({ snapshot: true });
+  expect(told).toEqual(["answer", 1, 2, "answer", 3]);
+});
 
 function peer(id: string): Peer & { leave(): void } {
   const gone = new AbortController();

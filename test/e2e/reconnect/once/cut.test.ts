@@ -1,6 +1,9 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { connect } from "../../../../client/index.ts";
+import type { FeedListener } from "../../../../client/session-feed.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, hold } from "../../../../provider/reply.ts";
 import { CuttingProxy } from "../../../helpers/cutting-proxy.ts";
 import { startStage } from "../../../helpers/stage.ts";
 
@@ -70,3 +73,49 @@ test.each(places)(
     await reading;
   },
 );
+
+test("a reader without deltas gets the end of an answer in which its connection was lost", async () => {
+  const gate = new Gate();
+  await using stage = await startStage({
+    provider: { script: [answer("Alpha ", "beta ", hold(gate), "omega."), "After."] },
+  });
+  const { daemon, root } = stage;
+  const { id } = await stage.session();
+  const run = stage.client.session(id).prompt("Begin.");
+  const socketPath = join(root, "proxy.sock");
+  await using first = await CuttingProxy.start(socketPath, daemon.file.socketPath);
+  const { token } = daemon.file;
+  await using client = await connect({ socketPath, token, reconnect: { firstDelayMs: 1, maxDelayMs: 20 } });
+  const seen: number[] = [];
+  const begun = Promise.withResolvers<void>();
+  const resumed = Promise.withResolvers<void>();
+  const settled = Promise.withResolvers<void>();
+  const receive: FeedListener["receive"] = ({ name, params }) => {
+    if (name !== "session/event") return;
+    seen.push(params.seq);
+    const { type, message } = params.event as { readonly type: string; readonly message?: { readonly role: string } };
+    if (type === "message_start" && message?.role === "assistant") begun.resolve();
+    if (type === "agent_settled") settled.resolve();
+  };
+  const more = { deltas: false };
+  client
+    .session(id)
+    .listen(
+      { more, begin: () => {}, resume: () => resumed.resolve(), gap: () => {}, receive, end: () => {} },
+      { after: 0 },
+    );
+  await begun.promise;
+  await first[Symbol.asyncDispose]();
+  gate.open();
+  await run.settled();
+  await using _second = await CuttingProxy.start(socketPath, daemon.file.socketPath);
+  await resumed.promise;
+  await stage.client.session(id).promptAndWait("Continue.");
+  await settled.promise;
+  const all: number[] = [];
+  for await (const { seq, event } of stage.client.session(id).events({ after: 0 })) {
+    if (event.type !== "message_update") all.push(seq);
+    if (event.type === "agent_settled") break;
+  }
+  expect(seen.filter((seq) => seq <= Number(all.at(-1)))).toEqual(all);
+});

@@ -325,4 +325,12 @@ describe("the journal of a continued log", () => {
     journal.record(event("next"), 1, false);
     expect([one.seqs, one.gaps]).toEqual([[4, 5], []]);
   });
+
+  test("answers a subscriber that subscribes again while output is repeated once, after its newest cursor", async () => {
+    const journal = journalOf(await withRuns("r1"));
+    const one = subscriber();
+    for (const after of [2, 1]) journal.subscribe(one, { after, epoch: "e" });
+    finish(journal);
+    expect([one.seqs, one.gaps]).toEqual([[2, 3, 4], []]);
+  });
 });
