@@ -239,7 +239,7 @@ test("axe finds nothing in the tape, the requests and the costs, and only tables
     await visit.press(key);
     await visit.shows(shows, ".panel:not([inert])");
     if (key === "2") await visit.press("[");
-    for (const width of [390, 1_440]) {
+    for (const width of [320, 390, 1_440]) {
       await visit.page.setViewport({ width, height: 900 });
       for (const scheme of ["light", "dark"]) {
         await cdp.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
