@@ -436,7 +436,7 @@ interface TableProps {
 
 function Table({ head: [first, second, third], hasBars = true, children }: TableProps): JSX.Element {
   return (
-    <div class="table-frame">
+    <section class="table-frame" tabIndex={0} aria-label={`Table: ${[first, second, third].join(", ")}`}>
       <table class="plain costs-table">
         <thead>
           <tr>
@@ -452,6 +452,6 @@ function Table({ head: [first, second, third], hasBars = true, children }: Table
         </thead>
         <tbody>{children}</tbody>
       </table>
-    </div>
+    </section>
   );
 }

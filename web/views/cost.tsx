@@ -256,7 +256,7 @@ interface TableProps {
 /** The last column is a bar, which says nothing that the numbers do not. */
 function Table({ head, children }: TableProps): JSX.Element {
   return (
-    <div class="table-frame">
+    <section class="table-frame" tabIndex={0} aria-label={`Table: ${head.join(", ")}`}>
       <table class="plain costs-table">
         <thead>
           <tr>
@@ -270,7 +270,7 @@ function Table({ head, children }: TableProps): JSX.Element {
         </thead>
         <tbody>{children}</tbody>
       </table>
-    </div>
+    </section>
   );
 }
 
