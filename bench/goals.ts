@@ -105,6 +105,8 @@ export const goals = {
   "W end": atMost("the web console: the end of 10,000 messages is readable", [500], "ms"),
   "W elements": atMost("the web console: elements with 10,000 messages", [2_000], "elements"),
   "W scroll": atMost("the web console: work of a frame while scrolling by jumps, p95", [8], "ms"),
+  "W stream": atMost("the web console: work of a frame while 200 deltas a second come into 48 KiB, p95", [4], "ms"),
+  "W heap": atMost("the web console: heap after 100,000 deltas", [150], "MiB"),
   R1: atMost("each cost with live restore / without it", [1.1]),
 } as const satisfies Readonly<Record<string, Goal>>;
 

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import { answer, delay } from "../../provider/reply.ts";
 import { pathOf } from "../../scripts/lib/tiers.ts";
 import { startDaemonUnderTest } from "../lib/daemon-under-test.ts";
 import { streamPi } from "../lib/echo-sources.ts";
@@ -17,8 +18,9 @@ const messages = 10_000;
 const jumps = 60;
 
 export const webConsole: Figure = {
-  title: "the web console in Chromium: its first paint, many sessions, a long conversation, scrolling",
-  goals: ["W first paint", "W sessions", "W end", "W elements", "W scroll"],
+  title:
+    "the web console in Chromium: its first paint, many sessions, a long conversation, scrolling, an answer that streams",
+  goals: ["W first paint", "W sessions", "W end", "W elements", "W scroll", "W stream", "W heap"],
   repetitions: 5,
   deadlineSeconds: 400,
   measure: async (setting, resources) => {
@@ -27,12 +29,16 @@ export const webConsole: Figure = {
     const browser = resources.add(await launch(program, setting), (open) => open.close());
     const many = await withManySessions(setting, resources);
     const long = await withLongConversation(setting, resources);
+    const streaming = await withStreamingAnswers(setting, resources);
     const firstPaint: number[] = [];
     const listed: number[] = [];
     const readable: number[] = [];
     const elements: number[] = [];
     const scroll: number[] = [];
     const bare: number[] = [];
+    const stream: number[] = [];
+    const empty: number[] = [];
+    const heap: number[] = [];
     for (let i = 0; i < setting.repetitions; i += 1) {
       const rail = await open(browser, many);
       listed.push(await inPage(rail, `since(".row-name")`));
@@ -45,6 +51,10 @@ export const webConsole: Figure = {
       elements.push(await inPage(page, "elements()"));
       await page.close();
       bare.push(await bareScroll(browser));
+      const streamed = await answered(browser, streaming);
+      stream.push(streamed.work);
+      empty.push(streamed.emptyWork);
+      heap.push(streamed.heapMiB);
     }
     return {
       rows: [
@@ -64,6 +74,9 @@ export const webConsole: Figure = {
         },
         { name: "scrolling by jumps: work of a frame, p95", unit: "ms", values: scroll, goals: ["W scroll"] },
         { name: "scrolling by jumps: work of a frame of a plain list, p95", unit: "ms", values: bare },
+        { name: "200 deltas/s into 48 KiB: work of a frame, p95", unit: "ms", values: stream, goals: ["W stream"] },
+        { name: "nothing comes: work of a frame, p95", unit: "ms", values: empty },
+        { name: "heap of the page after 100,000 deltas", unit: "MiB", values: heap, goals: ["W heap"] },
       ],
       notes: ["From the beginning of the navigation. Chromium draws without a graphics card."],
     };
@@ -131,6 +144,56 @@ async function withLongConversation(setting: Setting, resources: Resources): Pro
   const opened = await client.request("session/open", { file: long });
   await client.request("session/hibernate", { sessionId: opened.sessionId, force: true });
   return () => addressOf(client);
+}
+
+interface Streaming {
+  readonly address: Address;
+  prompt(): Promise<unknown>;
+}
+
+const paragraph = `${"Some words of an answer. ".repeat(20)}\n\n`;
+const deltas = 100_000;
+
+/** Each prompt gets 48 KiB at once and then 200 deltas a second for 10 s; the next one 100,000 deltas at once. */
+async function withStreamingAnswers(setting: Setting, resources: Resources): Promise<Streaming> {
+  const slow = Array.from({ length: 2_000 }, (_, n) => [delay(5), n % 40 === 39 ? "end.\n\n" : "words "]).flat();
+  const script = Array.from({ length: setting.repetitions }, () => [
+    answer(paragraph.repeat(Math.ceil((48 * 1_024) / paragraph.length)), "Begun. ", ...slow, "Ended."),
+    answer(...Array.from({ length: deltas }, (_, n) => (n % 60 === 59 ? "end.\n\n" : "words ")), "All came."),
+  ]).flat();
+  // Summaries would take answers of the script.
+  const { env } = await scriptModel(setting, resources, { script }, { settings: { compaction: { enabled: false } } });
+  const daemon = await startDaemonUnderTest(setting, resources, { pi: chosenPi().path, env });
+  const client = await RawClient.open(daemon, "unix", resources);
+  const { sessionId } = await client.request("session/create", { cwd: setting.directory });
+  return {
+    address: () => addressOf(client),
+    prompt: () => client.request("session/prompt", { sessionId, text: "Go on." }),
+  };
+}
+
+interface Answered {
+  readonly work: number;
+  readonly emptyWork: number;
+  readonly heapMiB: number;
+}
+
+async function answered(browser: Browser, { address, prompt }: Streaming): Promise<Answered> {
+  const page = await open(browser, address);
+  await page.waitForSelector(".row-name");
+  await page.click(".row-name");
+  await page.waitForSelector(".log");
+  const emptyWork = quantile(await inPage<number[]>(page, "during(5_000)"), 0.95);
+  await prompt();
+  await inPage(page, `until("Begun.")`);
+  const work = quantile(await inPage<number[]>(page, `until("Ended.")`), 0.95);
+  await prompt();
+  await inPage(page, `until("All came.")`);
+  const cdp = await page.createCDPSession();
+  await cdp.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await cdp.send("Runtime.getHeapUsage");
+  await page.close();
+  return { work, emptyWork, heapMiB: usedSize / 2 ** 20 };
 }
 
 async function addressOf(client: RawClient): Promise<string> {

@@ -34,7 +34,7 @@ test("a command without a method is left to pi", () => {
 });
 
 test("every generic command is validated by the params of its method", () => {
-  const own = new Set(["sessionId", "idempotencyKey", "confirmShared"]);
+  const own = new Set(["sessionId", "idempotencyKey", "confirmShared", "cached"]);
   const refusals = Object.keys(piCommands).flatMap((type) => {
     const route = commandRoute(type);
     if (route?.asItIs !== true) return [];
