@@ -91,7 +91,13 @@ async function launch(executablePath: string, { directory }: Setting): Promise<B
     browser: "chrome",
     executablePath,
     userDataDir: join(directory, "browser"),
-    args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-dev-shm-usage",
+      "--disable-background-networking",
+      "--disable-component-update",
+    ],
     pipe: true,
   });
 }
