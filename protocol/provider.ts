@@ -42,7 +42,7 @@ export const Composition = Type.Object(
     tools: part("The definitions of the tools: names, descriptions, parameters."),
     user: part("Messages of users."),
     assistant: part("The model's answers."),
-    thinking: part("The model's thoughts, as far as they are shown."),
+    thinking: part("The model's thoughts that its provider shows."),
     toolCalls: part("Names and arguments of the model's calls of tools."),
     toolResults: part("Results of tools."),
     bash: part("Commands that users ran, with their output."),
@@ -66,7 +66,7 @@ export const RequestPrepared = Type.Object(
     composition: Type.Optional({
       ...Composition,
       description:
-        "What pi's message list is made of: characters (UTF-16 code units) of texts, by kind. Absent if the helper is older.",
+        "What pi's message list is made of: characters (UTF-16 code units) of texts, by kind. Absent if the helper is older, or a value has over a million parts.",
     }),
     payloadBytes,
     payloadSha256,

@@ -5,7 +5,7 @@ import type { AgentMessage } from "../pi-types.ts";
 
 type Kind = keyof Composition;
 
-/** What a message list is made of: the characters of its texts, by kind. */
+/** What a message list is made of: the characters of its texts, by kind. Throws a `RangeError` if a value is too large. */
 export function compositionOf(messages: readonly AgentMessage[]): Composition {
   const composition: Composition = {};
   const add = (kind: Kind, value: unknown): void => {
@@ -56,20 +56,29 @@ function addMessage(message: AgentMessage, add: (kind: Kind, value: unknown) => 
   }
 }
 
-/** The characters of all keys, texts, numbers and other values within a value. */
+/** A value with more parts has a cycle, or would hold up pi. */
+const maxParts = 1_000_000;
+
+/** The characters of all keys, texts, numbers and other values within a value. Throws a `RangeError` if it has too many. */
 function charactersOf(value: unknown): number {
   let sum = 0;
+  let parts = 0;
   // Without recursion: a model's arguments can be deep.
   const open = [value];
+  const add = (part: unknown): void => {
+    parts += 1;
+    if (parts > maxParts) throw new RangeError(`A value in the messages has more than ${maxParts} parts.`);
+    open.push(part);
+  };
   while (open.length > 0) {
     const next = open.pop();
     if (typeof next === "string") sum += next.length;
-    else if (Array.isArray(next)) for (const item of next) open.push(item);
+    else if (Array.isArray(next)) for (const item of next) add(item);
     else if (typeof next === "object" && next !== null) {
       for (const [key, item] of Object.entries(next)) {
         if (item === undefined || typeof item === "function") continue;
         sum += key.length;
-        open.push(item);
+        add(item);
       }
     } else if (next !== undefined) sum += String(next).length;
   }

@@ -202,8 +202,9 @@ export class LinesBackwards {
     this.#keep(first);
     if (this.#isLong) {
       if (this.#file.left < 2 * edgeBytes) return "unread";
-      const head = await this.#file.read(start, start + edgeBytes);
-      const tail = await this.#file.read(end - edgeBytes, end);
+      // By a place that a client has changed, a short line is a long one.
+      const head = await this.#file.read(start, Math.min(end, start + edgeBytes));
+      const tail = await this.#file.read(Math.max(start, end - edgeBytes), end);
       this.#begin();
       return { start, end, bytes: undefined, head, tail };
     }

@@ -23,7 +23,7 @@ export function outlineOfLine(line: Line, { id, parentId }: EntryPlace): Outline
 export function outlineOf(entry: StoredEntry): OutlineEntry | undefined {
   const { id, parentId, type, timestamp, message, targetId } = entry;
   if (!isEntryId(id) || typeof type !== "string" || type === "session") return undefined;
-  const at = Date.parse(String(timestamp));
+  const at = Date.parse(stringOf(timestamp));
   const role = isRecord(message) ? message["role"] : undefined;
   const text = first(isRecord(message) ? textOfMessage(message) : textOfEntry(entry), textChars);
   const tools = isRecord(message) ? toolsOf(message) : [];

@@ -67,7 +67,7 @@ export function entryRangeIn(text: string): EntryRange {
   return { start, end, inode };
 }
 
-/** Where a search goes on: with this session or, if it has gone, the one after it. */
+/** Where a search goes on: with this session or, if it was closed, the one after it. */
 export interface SearchPlace extends SessionAge {
   /** Undefined: at the end of the session's file. */
   readonly file: FilePlace | undefined;

@@ -265,7 +265,7 @@ const transcript: Readonly<Record<keyof typeof daemonLimits.transcript, string>>
 const search: Readonly<Record<keyof typeof daemonLimits.search, string>> = {
   maxSearchBytes: "Bytes of files that one `transcript/search` reads. It then answers with `before`.",
   maxSearchMs: "How long it reads. As above.",
-  maxSearchThreadMs: "After this time a search of which the disk does not answer is `overloaded`.",
+  maxSearchThreadMs: "A search that takes longer, because its disk does not answer, is `overloaded`.",
   maxSearchThreadMiB: "The heap of the thread of one search.",
   maxSearchThreads: "Searches at a time. Further ones wait for their turn.",
   maxWaitingSearches: "Searches that run or wait. Further ones are `overloaded`.",

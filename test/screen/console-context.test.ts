@@ -109,7 +109,7 @@ test("pi is asked only by a press, and a change says before what the cache loses
   await visit.click("Ask pi now");
   await visit.shows(/The count\s+A summary of \d+ tokens replaces/, ".context-view");
   await visit.clickOn(".context-blocks .button");
-  await visit.shows(/no cache is lost/, "dialog");
+  await visit.shows(/No loss of the provider.s cache is expected/, "dialog");
   expect((await stage.client.call("pruning/inspect", { sessionId })).blocks).toMatchObject([{ state: "active" }]);
   await visit.click("Open it");
   await visit.shows(/Done\. The next request has about [\d,]+ tokens more/, "dialog");

@@ -64,6 +64,7 @@ export class BranchConversation implements ConversationView {
     const outcome = await outcomeOf(async () => {
       this.#entries = this.#newRows();
       this.#rows.value = new Rows();
+      this.#before.value = undefined;
       return await this.#page({ leafId });
     });
     this.#state.value = outcome.kind === "done" ? { kind: "ready" } : outcome;

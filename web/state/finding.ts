@@ -19,7 +19,7 @@ export function literal(query: string, flags: "iu" | "giu" = "iu"): RegExp {
   return new RegExp(query.replace(/[$()*+./?[\\\]^{|}]/g, "\\$&"), flags);
 }
 
-/** The texts of a row that are searched, as far as the page has them. */
+/** The texts of a row that are searched, if the page has them. */
 export function textsOf(item: Item): readonly (readonly [kind: HitKind, text: string])[] {
   switch (item.kind) {
     case "user":

@@ -28,7 +28,7 @@ export interface SessionContext {
   look(): () => void;
   /** Asks pi. `isAsleep`: it is started first. */
   ask(isAsleep: boolean): Promise<Outcome>;
-  /** Asks the model to compress, or, with `wait`, when the run that is on allows it. */
+  /** Asks the model to compress, or, with `wait`, between two answers of the current run. */
   compress(focus: string, wait: boolean): Promise<Outcome<ContextChange>>;
   /** Prunes the outputs of the newest calls; without a number what the strategies choose. */
   sweep(last: number | undefined, wait: boolean): Promise<Outcome<ContextChange>>;

@@ -14,7 +14,7 @@ export type TreeState =
   | { readonly kind: "ready" }
   | { readonly kind: "refused"; readonly words: string };
 
-/** Another branch than the one that pi is on, to read. */
+/** A branch other than the active one, opened for reading. */
 export interface ReadBranch {
   readonly leafId: string;
   /** The entry from which it was opened. */
@@ -80,7 +80,7 @@ export class SessionTree implements Tree {
   #isReading = false;
   #isLoading = false;
   #isClosed = false;
-  /** Counts what was read anew: what an earlier reading brings is ignored. */
+  /** Counts the readings from the end: results of an earlier one are ignored. */
   #loads = 0;
   /** The reading whose earlier entries are read now. */
   #readsBeforeOf: number | undefined;
@@ -241,8 +241,9 @@ export class SessionTree implements Tree {
         await this.#unlessRewritten(() => this.#readNewest());
       }
       return undefined;
-    }).then(() => {
+    }).then(({ kind }) => {
       this.#isReading = false;
+      if (kind === "refused") this.#isOutdated = true;
     });
   }
 

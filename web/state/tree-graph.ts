@@ -132,7 +132,7 @@ export class EntryTree {
         const foldId = `fold-${id}`;
         const isOpen = opened.has(foldId);
         rows.push({ kind: "fold", id: foldId, lane, isActive, count: run.length, isOpen });
-        if (isOpen) rows.push(...run);
+        if (isOpen) for (const row of run) rows.push(row);
       } else rows.push(...run);
       run = [];
     };

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Outcome } from "../state/outcome.ts";
 import type { Block, ContextChange, SessionContext } from "../state/session-context.ts";
+import { visibleText } from "../text/hidden-characters.ts";
 import { shortCount, wholeCount } from "./widgets/figures.tsx";
 import { Sheet } from "./widgets/sheet.tsx";
 
@@ -22,7 +23,7 @@ interface ContextSheetProps {
   onClose(): void;
 }
 
-/** Says what an action does and what it costs, before it is done, and afterwards what came of it. */
+/** Says what an action does and what it costs, before it is done, and afterwards its outcome. */
 export function ContextSheet({ action, context, lost, isAsleep, isRunning, onClose }: ContextSheetProps): JSX.Element {
   const outcome = useSignal<Outcome<ContextChange> | undefined>(undefined);
   const isBusy = useSignal(false);
@@ -87,7 +88,7 @@ export function ContextSheet({ action, context, lost, isAsleep, isRunning, onClo
             <ul class="bullets">
               <li>{lossWords(lost)}</li>
               {isAsleep && <li>The session sleeps: this starts its pi.</li>}
-              {isRunning && <li>A run is on: it is done when the run allows it, between two answers.</li>}
+              {isRunning && <li>A run is in progress: the change is made between two of its answers.</li>}
             </ul>
             <p class="is-bad" role="alert">
               {result?.kind === "refused" && result.words}
@@ -126,7 +127,7 @@ function wordsOf(action: ContextAction): { readonly title: string; readonly verb
     case "open": {
       const { topic, tokensBefore, tokensAfter } = action.block;
       return {
-        title: `Open “${topic}”?`,
+        title: `Open “${visibleText(topic)}”?`,
         verb: "Open it",
         about: `The messages come back in place of their summary: about ${shortCount(Math.max(0, tokensBefore - tokensAfter))} tokens more in each request.`,
       };
@@ -134,7 +135,7 @@ function wordsOf(action: ContextAction): { readonly title: string; readonly verb
     case "close": {
       const { topic, tokensBefore, tokensAfter } = action.block;
       return {
-        title: `Compress “${topic}” again?`,
+        title: `Compress “${visibleText(topic)}” again?`,
         verb: "Compress it",
         about: `Its summary replaces the messages again: about ${shortCount(Math.max(0, tokensBefore - tokensAfter))} tokens less in each request.`,
       };
@@ -144,9 +145,8 @@ function wordsOf(action: ContextAction): { readonly title: string; readonly verb
 
 function lossWords(lost: number | undefined): string {
   if (lost === undefined) return "What the provider's cache loses is not known: no request has reported its use.";
-  if (lost === 0)
-    return "As far as is known, no cache is lost: the provider reported none of the messages in its cache.";
-  return `The provider's cache loses at most ${wholeCount(lost)} tokens: what follows the first change is read anew with the next request, at the full price.`;
+  if (lost === 0) return "No loss of the provider's cache is expected: it reported none of the messages in it.";
+  return `The provider's cache loses at most ${wholeCount(lost)} tokens: the next request reads what follows the first change again, at the full price.`;
 }
 
 interface ChangedProps {
@@ -154,7 +154,7 @@ interface ChangedProps {
   close(): void;
 }
 
-/** What came of an action. It takes the place of the form, and so its focus. */
+/** The outcome of an action. It replaces the form, and takes its focus. */
 function Changed({ change, close }: ChangedProps): JSX.Element {
   const button = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => button.current?.focus(), []);

@@ -284,16 +284,17 @@ function More({ isWhole, count, toggle }: MoreProps): JSX.Element {
 }
 
 function messageWords(kind: string): string {
-  const words: Readonly<Record<string, string>> = {
-    user: "Your message",
-    assistant: "Answer",
-    toolResults: "Result",
-    pushes: "Push",
-    bash: "Command",
-    summaries: "Summary",
-  };
-  return words[kind] ?? "Message of an extension";
+  return messageKinds.get(kind) ?? "Message of an extension";
 }
+
+const messageKinds: ReadonlyMap<string, string> = new Map([
+  ["user", "Your message"],
+  ["assistant", "Answer"],
+  ["toolResults", "Result"],
+  ["pushes", "Push"],
+  ["bash", "Command"],
+  ["summaries", "Summary"],
+]);
 
 function Removed({ window: { masked } }: { readonly window: Inspected["window"] }): JSX.Element {
   const isWhole = useSignal(false);
@@ -320,7 +321,9 @@ function Removed({ window: { masked } }: { readonly window: Inspected["window"] 
                 <td class="number">
                   <Count value={size} />
                 </td>
-                <td>{partWords(part)}</td>
+                <td>
+                  <Visible text={partWords(part)} />
+                </td>
               </tr>
             ))}
           </Table>
@@ -339,15 +342,16 @@ function Removed({ window: { masked } }: { readonly window: Inspected["window"] 
 
 /** Why it left. */
 function partWords(part: string): string {
-  const words: Readonly<Record<string, string>> = {
-    masking: "masked because of its age",
-    toolResults: "shortened when it came",
-    deduplication: "a later output says the same",
-    purgeErrors: "its call had failed",
-    sweep: "taken out by hand",
-  };
-  return words[part] ?? `pruned by ${part}`;
+  return reasons.get(part) ?? `pruned by ${part}`;
 }
+
+const reasons: ReadonlyMap<string, string> = new Map([
+  ["masking", "masked because of its age"],
+  ["toolResults", "shortened when it came"],
+  ["deduplication", "a later output says the same"],
+  ["purgeErrors", "its call had failed"],
+  ["sweep", "taken out by hand"],
+]);
 
 interface BlocksProps {
   readonly pruned: LastKnown<Pruned>;

@@ -38,7 +38,7 @@ async function fork({ app, looks, open, place, state, abortRun = false }: ForkOp
   }
   state.value = { kind: "none" };
   const { sessionId, text } = outcome.value;
-  // Somebody who has gone elsewhere stays there.
+  // A person who has opened something else stays there.
   if (app.workspace.value?.selected.value !== open) return;
   looks.tab.value = "conversation";
   openSession(app, looks, sessionId);
@@ -85,7 +85,7 @@ interface BranchingWordsProps {
   fork(place: ForkPlace, abortRun: boolean): void;
 }
 
-/** What came of it, and what allows what was refused. */
+/** The outcome, and a way to do what was refused. */
 export function BranchingWords({ state, fork }: BranchingWordsProps): JSX.Element {
   const place = state.kind === "refused" ? state.place : undefined;
   return (

@@ -17,38 +17,47 @@ const maxFrames = 60;
 const maxMarks = 500;
 const highlightName = "found";
 
+const gone = "The conversation does not show this any more.";
+const unread =
+  "The tree is long, and this entry was not read. Read earlier entries in the tab Tree, then search again.";
+
 /**
- * The row of a hit, after loading the pages before it. Undefined: the conversation does not show it. `isWanted` is asked
- * before each page.
+ * The row of a hit, after loading the pages before it. A text: why there is none. `isWanted` is asked before each page.
  */
 export async function findRow(
   conversation: ConversationView,
   hit: Hit,
   query: string,
   isWanted: () => boolean,
-): Promise<RowPlace | undefined> {
+): Promise<RowPlace | string> {
   conversation.setFilter("all");
   await loaded(conversation);
   for (let pages = 0; pages < maxPages && isWanted(); pages += 1) {
     const place = rowOf(conversation, hit, query);
-    if (place !== undefined || !conversation.hasOlder.value) return place;
+    if (place !== undefined) return place;
+    const state = conversation.state.value;
+    if (state.kind === "refused") return state.words;
+    if (!conversation.hasOlder.value) return gone;
     const outcome = await conversation.older();
-    if (outcome.kind === "refused") return undefined;
+    if (outcome.kind === "refused") return outcome.words;
   }
-  return undefined;
+  return gone;
 }
 
-/** The conversation of the branch of a hit, in the session's tree. Undefined: the tree does not have the entry. */
-export async function otherBranch(open: OpenSession, { entryId }: Hit): Promise<ConversationView | undefined> {
+/** The conversation of the branch of a hit, in the session's tree. A text: why there is none. */
+export async function otherBranch(open: OpenSession, { entryId }: Hit): Promise<ConversationView | string> {
   const places = loadedPlaces.peek();
-  if (places === undefined || entryId === undefined) return undefined;
+  if (places === undefined || entryId === undefined) return gone;
   open.openFigures(places);
   const tree = open.figures.peek()?.tree;
-  if (tree === undefined) return undefined;
+  if (tree === undefined) return gone;
   await loaded(tree);
-  if (!tree.tree.value.has(entryId)) return undefined;
+  if (!tree.tree.value.has(entryId)) {
+    const state = tree.state.value;
+    return state.kind === "refused" ? state.words : tree.hasEarlier.value ? unread : gone;
+  }
   tree.openBranch(entryId);
-  return tree.branch.value?.conversation;
+  return tree.branch.value?.conversation ?? gone;
 }
 
 /** Shows a row, opens what is folded in it, and marks the words. */

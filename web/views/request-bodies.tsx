@@ -4,6 +4,7 @@ import { useMemo } from "preact/hooks";
 import { Pieces } from "../state/long-texts.ts";
 import type { PiValue } from "../state/pi-values.ts";
 import type { RequestBodies, RequestBody } from "../state/request-bodies.ts";
+import { Visible } from "../text/visible.tsx";
 import { PlainText } from "./items/long-text.tsx";
 import { Copy } from "./widgets/copy.tsx";
 
@@ -97,11 +98,13 @@ function MessageHead({ message }: { readonly message: PiValue }): JSX.Element {
   const name = typeof customType === "string" ? customType : typeof toolName === "string" ? toolName : undefined;
   return (
     <>
-      <bdi>{String(role)}</bdi>
+      <Visible text={typeof role === "string" ? role : "no role"} />
       {name !== undefined && (
         <>
           {" "}
-          <bdi class="quiet">{name}</bdi>
+          <span class="quiet">
+            <Visible text={name} />
+          </span>
         </>
       )}
     </>

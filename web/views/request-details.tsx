@@ -105,7 +105,7 @@ function Facts({ request }: { readonly request: ShownRequest }): JSX.Element {
       <Fact name="Model">{model ?? <span class="quiet">pi does not store it</span>}</Fact>
       {stopReason !== undefined && outcome === "answered" && (
         <Fact name="Ended by">
-          <Visible text={stopWords[stopReason] ?? stopReason} />
+          <Visible text={stopWords.get(stopReason) ?? stopReason} />
         </Fact>
       )}
       {evidence !== undefined && <Fact name="Evidence">{evidenceWords[evidence] ?? evidence}</Fact>}
@@ -118,11 +118,11 @@ function Facts({ request }: { readonly request: ShownRequest }): JSX.Element {
   );
 }
 
-const stopWords: Readonly<Record<string, string>> = {
-  stop: "its end",
-  toolUse: "calls of tools",
-  length: "the model's limit of tokens",
-};
+const stopWords: ReadonlyMap<string, string> = new Map([
+  ["stop", "its end"],
+  ["toolUse", "calls of tools"],
+  ["length", "the model's limit of tokens"],
+]);
 
 function TokenTable({ request: { usage } }: { readonly request: ShownRequest }): JSX.Element {
   if (usage === undefined) return <p class="quiet">The provider has reported no tokens and no cost.</p>;

@@ -58,10 +58,10 @@ export function SearchSheet(): JSX.Element {
     if (open === undefined) return;
     const conversation = hit.isOnOtherBranch ? await otherBranch(open, hit) : open.conversation;
     const place =
-      conversation === undefined ? undefined : await findRow(conversation, hit, query, () => isShown.current);
+      typeof conversation === "string" ? conversation : await findRow(conversation, hit, query, () => isShown.current);
     if (!isShown.current) return;
-    if (place === undefined) {
-      said.value = "The conversation does not show this any more.";
+    if (typeof place === "string") {
+      said.value = place;
       return;
     }
     close();

@@ -1,33 +1,33 @@
 import type { OutlineEntry } from "../../protocol/transcript-methods.ts";
 import { oneLine } from "../state/pi-values.ts";
 
-const kinds: Readonly<Record<string, string>> = {
-  compaction: "Compaction",
-  branch_summary: "Summary",
-  model_change: "Model",
-  thinking_level_change: "Thinking",
-  label: "Label",
-  session_info: "Name",
-  custom: "Extension",
-  custom_message: "Push",
-  context_edit: "Edit",
-};
+const kinds: ReadonlyMap<string, string> = new Map([
+  ["compaction", "Compaction"],
+  ["branch_summary", "Summary"],
+  ["model_change", "Model"],
+  ["thinking_level_change", "Thinking"],
+  ["label", "Label"],
+  ["session_info", "Name"],
+  ["custom", "Extension"],
+  ["custom_message", "Push"],
+  ["context_edit", "Edit"],
+]);
 
-const roles: Readonly<Record<string, string>> = {
-  user: "User",
-  assistant: "Answer",
-  toolResult: "Result",
-  bashExecution: "Command",
-  system: "System",
-};
+const roles: ReadonlyMap<string, string> = new Map([
+  ["user", "User"],
+  ["assistant", "Answer"],
+  ["toolResult", "Result"],
+  ["bashExecution", "Command"],
+  ["system", "System"],
+]);
 
 /** pi's entry that notes a move in the tree. */
 const moved = "pi-rpcd.navigated";
 
-/** What an entry is. */
+/** What an entry is; of an unknown kind its role or type, which is foreign text. */
 export function kindOfEntry({ type, role = "", text }: OutlineEntry): string {
   if (type === "custom" && text === moved) return "Moved";
-  return (type === "message" ? roles[role] : kinds[type]) ?? oneLine(role || type, 24);
+  return (type === "message" ? roles.get(role) : kinds.get(type)) ?? oneLine(role || type, 24);
 }
 
 /** Its first words, which are foreign text. */

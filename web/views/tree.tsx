@@ -296,7 +296,9 @@ function EntryWords({ row }: { readonly row: EntryRow }): JSX.Element {
   const { entry, isHere, branches, labels, isActive, isCut } = row;
   return (
     <>
-      <span class="tree-kind">{kindOfEntry(entry)}</span>
+      <span class="tree-kind">
+        <Visible text={kindOfEntry(entry)} />
+      </span>
       <span class="tree-words">
         <Visible text={wordsOfEntry(entry)} />
       </span>
@@ -392,7 +394,10 @@ function Chosen({ open, tree }: RowsProps): JSX.Element {
   return (
     <section class="tree-chosen" aria-label="The chosen entry">
       <p class="tree-chosen-words">
-        <strong>{kindOfEntry(entry)}</strong> <Time at={entry.at} /> <Visible text={wordsOfEntry(entry)} />
+        <strong>
+          <Visible text={kindOfEntry(entry)} />
+        </strong>{" "}
+        <Time at={entry.at} /> <Visible text={wordsOfEntry(entry)} />
       </p>
       <div class="row-of-buttons">
         <button type="button" class="button" onClick={() => leadTo(looks, open, tree, row)}>

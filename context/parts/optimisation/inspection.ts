@@ -52,7 +52,7 @@ export function bareInspection(host: InspectedHost, ctx: ExtensionContext): Insp
 function windowOf(host: InspectedHost, sources: InspectionSources, ctx: ExtensionContext): Inspected["window"] {
   const content = windowContent(host, sources, ctx);
   const masked = (sources.masked?.(ctx) ?? []).slice(-maxMasked);
-  // pi gives a model of which it does not know the window a window of 0.
+  // If pi does not know the window of a model, it is 0.
   const { contextWindow = 0 } = ctx.model ?? {};
   return {
     tokens: contextWindow > 0 ? contextWindow : null,

@@ -109,14 +109,14 @@ function partsOf(
   return parts;
 }
 
-const kinds: Readonly<Record<string, string>> = {
-  user: "user",
-  assistant: "assistant",
-  toolResult: "toolResults",
-  bashExecution: "bash",
-  compactionSummary: "summaries",
-  branchSummary: "summaries",
-};
+const kinds: ReadonlyMap<string, string> = new Map([
+  ["user", "user"],
+  ["assistant", "assistant"],
+  ["toolResult", "toolResults"],
+  ["bashExecution", "bash"],
+  ["compactionSummary", "summaries"],
+  ["branchSummary", "summaries"],
+]);
 
 /** The parts of a message: its images, its thinking, and the rest. */
 function messageParts(
@@ -124,7 +124,7 @@ function messageParts(
   entryId: string,
   estimator: WindowSources["estimator"],
 ): readonly WindowPart[] {
-  const of = deliveryIdOf(message) !== undefined ? "pushes" : (kinds[message.role] ?? "custom");
+  const of = deliveryIdOf(message) !== undefined ? "pushes" : (kinds.get(message.role) ?? "custom");
   const from: WindowMessage = {
     entryId,
     ...(message.role === "toolResult" ? { tool: String(message.toolName).slice(0, 256).toWellFormed() } : {}),

@@ -52,10 +52,16 @@ function* contentTexts(kind: EntryText["kind"], content: unknown): Generator<Ent
   }
 }
 
-/** The strings of a call's arguments. The depth of a line is bounded. */
+/** The strings of a call's arguments. Without recursion: each string would pass through all levels above it. */
 function* stringsIn(value: unknown): Generator<EntryText> {
-  if (typeof value === "string") yield { kind: "toolCall", text: value };
-  else if (typeof value === "object" && value !== null) for (const part of Object.values(value)) yield* stringsIn(part);
+  const open = [value];
+  while (open.length > 0) {
+    const next = open.pop();
+    if (typeof next === "string") yield { kind: "toolCall", text: next };
+    else if (typeof next === "object" && next !== null) {
+      for (const part of Object.values(next).reverse()) open.push(part);
+    }
+  }
 }
 
 function* oneText(kind: EntryText["kind"], text: unknown): Generator<EntryText> {

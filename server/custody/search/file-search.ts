@@ -145,10 +145,11 @@ class FileSearch {
     }
     const entry = parsed(bytes);
     if (entry === undefined || entryId === undefined) return;
+    const { timestamp } = entry;
+    const at = typeof timestamp === "string" ? Date.parse(timestamp) : Number.NaN;
     for (const { kind, text } of textsOf(entry)) {
       const match = this.#literal.in(text);
       if (match === undefined) continue;
-      const at = Date.parse(String(entry["timestamp"]));
       this.#hits.push({
         ...{ sessionId, entryId, kind },
         ...(at >= 0 && { at }),

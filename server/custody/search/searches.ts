@@ -96,10 +96,14 @@ export class Searches {
       return await this.#threads.answerTo<SearchAnswer>(order, signal);
     } catch (error) {
       if (!(error instanceof ThreadEndError)) throw error;
-      const { end, errorName } = error;
-      if (end === "ended") throw new WireError("shutting_down", "The daemon is shutting down.");
-      throw overloaded(`The search has not ended: ${end === "failed" ? errorName : end}.`);
+      if (error.end === "ended") throw new WireError("shutting_down", "The daemon is shutting down.");
+      throw overloaded(this.#why(error));
     }
+  }
+
+  #why({ end, errorName }: ThreadEndError): string {
+    if (end === "late") return `The search took longer than ${this.#limits.maxSearchThreadMs / 1_000} s.`;
+    return end === "memory" ? "The search needs too much memory." : `The search failed: ${errorName}.`;
   }
 }
 

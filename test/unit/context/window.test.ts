@@ -92,6 +92,18 @@ test("the kinds add up to the reported size of the request, whatever the estimat
   expect(found({ estimator: { ...estimator, context: () => 9_000 }, pruned: () => 0 }, 9_000).used).toBe(found().used);
 });
 
+test.each(["__proto__", "constructor"])("a message of the role %j is one of an extension", (role) => {
+  const { user } = said;
+  try {
+    Object.assign(said, { user: { role, content: [text(100)] } });
+    const { byKind, largest } = found();
+    expect(byKind()).toMatchObject({ custom: 100 });
+    expect(largest(20).find(({ entryId }) => entryId === "user")?.kind).toBe("custom");
+  } finally {
+    Object.assign(said, { user });
+  }
+});
+
 test("a window of which pi does not know the size is not known", () => {
   const ctx = fakeContext();
   const nowhere = { ...ctx, model: { ...ctx.model, contextWindow: 0 } } as ExtensionContext;

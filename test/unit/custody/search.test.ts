@@ -297,6 +297,18 @@ test("what cannot be searched is named, and the rest is searched", async () => {
   }
 });
 
+test("an entry with a time that is no text is found, and an entry of a million strings in depth does not hold up the rest", async () => {
+  const deep = `${"[".repeat(480)}${'"ab",'.repeat(1_000_000)}"needle"${"]".repeat(480)}`;
+  const call = `{"type":"toolCall","name":"t","arguments":{"x":${deep}}}`;
+  const session = sessionOf(
+    user("a", null, "needle"),
+    { ...user("b", "a", "needle"), timestamp: { toString: null, valueOf: null } },
+    `{"type":"message","id":"c","parentId":"b","timestamp":"","message":{"role":"assistant","content":[${call}]}}`,
+  );
+  const answer = await searched([session], { query: "needle" });
+  expect([idsOf([answer]), answer.unsearched]).toEqual([["c", "b", "a"], undefined]);
+});
+
 test("a file that was rewritten between two answers is named, and later sessions are searched", async () => {
   const older = sessionOf(user("o", null, "needle"));
   const session = sessionOf(user("a", null, "needle"), user("b", "a", "needle"));

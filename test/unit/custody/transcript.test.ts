@@ -621,6 +621,7 @@ test("an outline has the first words of each kind of entry, and nothing else of 
     ofExtension("l", null, {}),
     note("m", null, { type: "custom_message", customType: "build", content: 7 }),
     note("n", null, { type: "message", message: "none", timestamp: "never" }),
+    note("o", null, { timestamp: { toString: null, valueOf: null } }),
   );
   const at = Date.parse(timestamp);
   const { entries } = await fixture.outline();
@@ -639,6 +640,7 @@ test("an outline has the first words of each kind of entry, and nothing else of 
     { type: "custom", at, text: "n" },
     { type: "custom_message", text: "build" },
     { type: "message" },
+    { type: "note" },
   ]);
 });
 
@@ -654,6 +656,18 @@ test("an outline names the session from which this one was made, and refuses a f
   fixture.write(header, note("other", null), note("more", "other"), ...entries);
   await expect(fixture.outline({ before })).rejects.toMatchObject(refused("transcript_changed"));
   await expect(fixture.outline({ before: "AAAA" })).rejects.toMatchObject(refused("invalid_params"));
+});
+
+test("a place that a client has changed leads to no fault", async () => {
+  const fixture = new Fixture();
+  fixture.write(header, note("a", null), note("b", "a"), note("c", "b"));
+  const { before = "" } = await fixture.outline({ limit: 1 });
+  const values = JSON.parse(Buffer.from(before, "base64url").toString()) as unknown[];
+  const [, , , , at] = values as number[];
+  for (const changed of [0, 1, 100, (at ?? 0) - 1]) {
+    const place = Buffer.from(JSON.stringify(values.with(4, changed))).toString("base64url");
+    expect(await fixture.outline({ before: place })).toMatchObject({ entries: expect.any(Array) });
+  }
 });
 
 test("an outline of 10,000 entries in a row or 2,000 branches takes few calls, and of a long file each reads its part", async () => {

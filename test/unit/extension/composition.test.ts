@@ -65,3 +65,14 @@ test("messages of any form are counted as far as they have texts", () => {
   expect(compositionOf(odd)).toEqual({ toolCalls: 3 });
   expect(compositionOf([])).toEqual({});
 });
+
+test("a value with a cycle or too many parts ends the count", () => {
+  const cycle: unknown[] = ["12"];
+  cycle.push(cycle, cycle);
+  const ring: Record<string, unknown> = {};
+  ring["next"] = ring;
+  for (const value of [cycle, ring, Array(1_000_001).fill(1)]) {
+    const call = { type: "toolCall", name: "t", arguments: value };
+    expect(() => compositionOf(messages({ role: "assistant", content: [call] }))).toThrow(RangeError);
+  }
+});

@@ -117,6 +117,20 @@ test("a hidden page reads when it is shown, and what comes while the tree is rea
   await sizeOf(tree).toBe(12);
 });
 
+test("what could not be read is read when the page is shown again", async () => {
+  const fixture = new Fixture(10);
+  const tree = fixture.tree();
+  await sizeOf(tree).toBe(10);
+  fixture.error = new Error("The daemon is busy.");
+  fixture.add(1);
+  fixture.told();
+  await settled();
+  fixture.error = undefined;
+  fixture.page.hide(true);
+  fixture.page.hide(false);
+  await sizeOf(tree).toBe(11);
+});
+
 test("a file that was rewritten is read anew, and what was refused is said and can be tried again", async () => {
   const fixture = new Fixture(5_000);
   const tree = fixture.tree();

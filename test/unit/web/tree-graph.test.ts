@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { OutlineEntry } from "../../../protocol/transcript-methods.ts";
 import { type EntryRow, EntryTree, type TreeRow } from "../../../web/state/tree-graph.ts";
+import { kindOfEntry } from "../../../web/views/tree-words.ts";
 
 const entry = (entryId: string, parentId: string | null, more: Partial<OutlineEntry> = {}): OutlineEntry => ({
   entryId,
@@ -162,6 +163,7 @@ test("a row of 10,000 entries, 2,000 branches, and branches in branches need few
   const long = row("a", 10_000, null);
   expect(new EntryTree(long, "a9999").rows(folded)).toHaveLength(3);
   expect(new EntryTree(long, "a9999").rows(all)).toHaveLength(10_001);
+  expect(new EntryTree(row("b", 200_000, null), null).rows(all)).toHaveLength(200_001);
   const wide = [entry("root", null), ...Array.from({ length: 2_000 }, (_, n) => entry(`w${n}`, "root"))];
   const rows = new EntryTree(wide, "w7").rows(folded);
   expect([rows.length, rows[0]?.id, Math.max(...rows.map(({ lane }) => lane))]).toEqual([2_001, "w7", 1]);
@@ -174,4 +176,9 @@ test("a row of 10,000 entries, 2,000 branches, and branches in branches need few
   const nested = Array.from({ length: 10_000 }, (_, n) => entry(`n${n}`, n === 0 ? null : `n${(n - 1) >> 1}`));
   const lanes = new EntryTree(nested, "n9999").rows(all).map(({ lane }) => lane);
   expect(Math.max(...lanes)).toBeLessThanOrEqual(14);
+});
+
+test.each(["__proto__", "constructor", "toString"])("an entry of the role or type %j is called by it", (name) => {
+  expect(kindOfEntry(entry("a", null, { role: name }))).toBe(name);
+  expect(kindOfEntry(entry("a", null, { type: name, role: "" }))).toBe(name);
 });
