@@ -89,11 +89,12 @@ describe("JsonlSplitter", () => {
     }
   });
 
-  test("keeps no more than the limit of a record that never ends", () => {
+  test("keeps no more than the limit of a record that never ends", async () => {
     const splitter = new JsonlSplitter({ maxRecordBytes: 1_000, onRecord: () => {}, onOversize: () => {} });
     const before = usedBytes();
     for (let i = 0; i < 200; i += 1) splitter.push(Buffer.alloc(1024 * 1024, 0x78));
-    expect(usedBytes() - before).toBeLessThan(50 * 1024 * 1024);
+    // V8 frees what was collected in threads of its own, which a loaded machine delays.
+    await expect.poll(() => usedBytes() - before, { timeout: 60_000 }).toBeLessThan(50 * 1024 * 1024);
     expect(splitter.rest()?.length).toBe(256);
   });
 
