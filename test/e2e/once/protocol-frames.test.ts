@@ -24,7 +24,7 @@ const ids = new Set(["sessionId", "epoch", "promptId", "promptIds", "runId", "re
 const numbers = new Set(["seq", "cursor", "after", "from", "to"]);
 const others = new Set([
   ...["at", "deadline", "timestamp", "pid", "file", "model"],
-  ...["messageCount", "payloadBytes", "payloadSha256", "latencyMs", "headers"],
+  ...["messageCount", "composition", "payloadBytes", "payloadSha256", "latencyMs", "headers"],
 ]);
 /** The session of the document's frames. */
 const documentedSession = "01a205b7-2cfe-7455-98b7-e48a6b6d9bad";
