@@ -136,7 +136,11 @@ test("a summary survives the daemon, also a killed one, which leaves an interrup
   expect(await listed(stage.client, id)).toEqual(before);
   await stage.client.session(id).prompt("Say more");
   await gate.reached;
+  // The provider can have the request before the daemon has read that the run began.
+  await expect.poll(async () => (await stage.client.session(id).get()).runId, patience).toBeDefined();
   await stage.restart();
+  const outcome = async (): Promise<unknown> => (await stage.client.session(id).get()).summary?.outcome;
+  await expect.poll(outcome, patience).toBe("interrupted");
   const after = await agreesWithReport(stage.client, stage.client.session(id));
   expect(after).toEqual({ ...before, at: after.at, outcome: "interrupted" });
   expect(after.at).toBeGreaterThan(before.at);

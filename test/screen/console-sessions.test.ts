@@ -23,7 +23,10 @@ interface Stub {
  * Loads the page again with a stub of the constructor: a headless browser shows no notifications, and its pages are always
  * visible.
  */
-async function withStub({ page }: Visit): Promise<void> {
+async function withStub(visit: Visit): Promise<void> {
+  const { page } = visit;
+  // Its address works once: only a page that has signed in can be loaded again.
+  await visit.shows(/idle/, ".rail");
   await page.evaluateOnNewDocument(() => {
     const notifications: ShownNotification[] = [];
     let isHidden = false;

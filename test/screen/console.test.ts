@@ -93,6 +93,9 @@ test("looking at every view of sleeping sessions starts no pi, changes nothing, 
   for (const key of ["Escape", "j", "k", "Enter", "?"] as const) await visit.press(key);
   await visit.shows(/next question/, "dialog");
   await visit.press("Escape");
+  // The keys may have opened the other one.
+  await visit.clickOn(`[data-session="${first.id}"] .row-name`);
+  await visit.shows(/Thought/, ".log");
   await visit.clickOn("#tab-tree");
   await visit.shows(/pi is here/, ".tree-rows");
   for (const [key, shows] of [
