@@ -174,7 +174,7 @@ async function withStreamingAnswers(setting: Setting, resources: Resources): Pro
   const { sessionId } = await client.request("session/create", { cwd: setting.directory });
   return {
     address: () => addressOf(client),
-    prompt: () => client.request("session/prompt", { sessionId, text: "Go on." }),
+    prompt: () => client.request("session/prompt", { sessionId, text: "Go on.", ifRunning: "followUp" }),
   };
 }
 
