@@ -51,7 +51,7 @@ export const webConsole: Figure = {
       elements.push(await inPage(page, "elements()"));
       await page.close();
       bare.push(await bareScroll(browser));
-      const streamed = await answered(browser, streaming);
+      const streamed = await answered(browser, streaming, i);
       stream.push(streamed.work);
       empty.push(streamed.emptyWork);
       heap.push(streamed.heapMiB);
@@ -163,9 +163,9 @@ const deltas = 100_000;
 /** Each prompt gets 48 KiB at once and then 200 deltas a second for 10 s; the next one 100,000 deltas at once. */
 async function withStreamingAnswers(setting: Setting, resources: Resources): Promise<Streaming> {
   const slow = Array.from({ length: 2_000 }, (_, n) => [delay(5), n % 40 === 39 ? "end.\n\n" : "words "]).flat();
-  const script = Array.from({ length: setting.repetitions }, () => [
-    answer(paragraph.repeat(Math.ceil((48 * 1_024) / paragraph.length)), "Begun. ", ...slow, "Ended."),
-    answer(...Array.from({ length: deltas }, (_, n) => (n % 60 === 59 ? "end.\n\n" : "words ")), "All came."),
+  const script = Array.from({ length: setting.repetitions }, (_, n) => [
+    answer(paragraph.repeat(Math.ceil((48 * 1_024) / paragraph.length)), `Begun ${n}. `, ...slow, `Ended ${n}.`),
+    answer(...Array.from({ length: deltas }, (_, n) => (n % 60 === 59 ? "end.\n\n" : "words ")), `All came ${n}.`),
   ]).flat();
   // Summaries would take answers of the script.
   const { env } = await scriptModel(setting, resources, { script }, { settings: { compaction: { enabled: false } } });
@@ -184,17 +184,17 @@ interface Answered {
   readonly heapMiB: number;
 }
 
-async function answered(browser: Browser, { address, prompt }: Streaming): Promise<Answered> {
+async function answered(browser: Browser, { address, prompt }: Streaming, repetition: number): Promise<Answered> {
   const page = await open(browser, address);
   await page.waitForSelector(".row-name");
   await page.click(".row-name");
   await page.waitForSelector(".log");
   const emptyWork = quantile(await inPage<number[]>(page, "during(5_000)"), 0.95);
   await prompt();
-  await inPage(page, `until("Begun.")`);
-  const work = quantile(await inPage<number[]>(page, `until("Ended.")`), 0.95);
+  await inPage(page, `until("Begun ${repetition}.")`);
+  const work = quantile(await inPage<number[]>(page, `until("Ended ${repetition}.")`), 0.95);
   await prompt();
-  await inPage(page, `until("All came.")`);
+  await inPage(page, `until("All came ${repetition}.")`);
   const cdp = await page.createCDPSession();
   await cdp.send("HeapProfiler.collectGarbage");
   const { usedSize } = await cdp.send("Runtime.getHeapUsage");
