@@ -116,7 +116,7 @@ test.each(["chromium", "firefox-esr"] as const)(
     await visit.hides(/Search/, "dialog");
     await visit.holds(() => document.activeElement?.matches(".log .item.text"));
 
-    // What is on another branch is read beside the tree.
+    // An entry of another branch opens in the tab Tree.
     await visit.press("/");
     await visit.shows(/5 found\./, ".search-state");
     await visit.press("ArrowDown", "j", "j", "j", "j");

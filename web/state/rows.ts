@@ -10,8 +10,7 @@ export function cell(id: string, item: Item): Cell {
   return { id, item: signal(item) };
 }
 
-/** Few, because a group is built in one frame. */
-const rowsInGroup = 10;
+const rowsInGroup = 50;
 
 /** Rows in groups. A group stays the same object while rows are added before the first or after the last group. */
 export class Rows {

@@ -21,7 +21,7 @@ export interface FilePlace {
 
 /** A session and its file. */
 export interface SearchedFile extends SessionFileOwner {
-  /** Whether there is no file. */
+  /** Its conversation is only in its pi's memory: it has no file. */
   readonly isEphemeral: boolean;
 }
 

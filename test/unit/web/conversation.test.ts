@@ -267,17 +267,17 @@ test("goes on to pages that have something to show", async () => {
 test("keeps the groups of rows while rows come before and after them", async () => {
   const scene = new Scene();
   const many = Array.from({ length: 120 }, (_, index) => entry(`e${index}`, user(`${index}`, index)));
-  scene.history(many.slice(95), { before: "p" });
+  scene.history(many.slice(40), { before: "p" });
   await scene.open();
   const before = scene.conversation.groups.value;
-  expect(before.map(({ rows }) => rows.value.length)).toEqual([10, 10, 5]);
-  scene.daemon.answer("transcript/page", { entries: many.slice(82, 95), leafId: null });
+  expect(before.map(({ rows }) => rows.value.length)).toEqual([50, 30]);
+  scene.daemon.answer("transcript/page", { entries: many.slice(0, 40), leafId: null });
   await scene.conversation.older();
-  for (let count = 0; count < 12; count += 1) scene.end(user(`new ${count}`, 1_000 + count));
+  for (let count = 0; count < 25; count += 1) scene.end(user(`new ${count}`, 1_000 + count));
   const after = scene.conversation.groups.value;
-  expect(after.map(({ rows }) => rows.value.length)).toEqual([3, 10, 10, 10, 10, 7]);
-  expect(after.slice(2, 5)).toEqual(before);
-  expect(scene.shown).toHaveLength(50);
+  expect(after.map(({ rows }) => rows.value.length)).toEqual([40, 50, 50, 5]);
+  expect(after.slice(1, 3)).toEqual(before);
+  expect(scene.shown).toHaveLength(145);
 });
 
 test("a hidden page asks for no deltas and draws no frames, and shows the whole answer when it is seen again", async () => {
