@@ -1,8 +1,6 @@
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import type axe from "axe-core";
 import { expect, test } from "vitest";
 import { connect } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
@@ -10,9 +8,10 @@ import { answer, hang, hold } from "../../provider/reply.ts";
 import { createLog } from "../../server/log.ts";
 import { mark } from "../helpers/hostile-texts.ts";
 import { startStage } from "../helpers/stage.ts";
+import { problems } from "./console-axe.ts";
 import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
 
-const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const boxes = "html, body, .page, .main, .sheet-page, .log-lines, .actions, .actions .commands, .log";
 
 const built = join(import.meta.dirname, "..", "..", "dist", "web");
 
@@ -284,7 +283,6 @@ test("axe finds nothing in the actions, the log and coloured code, and nothing s
   log.error({ err: new Error("It broke.") }, "something failed");
   await using browser = await ConsoleBrowser.open();
   const visit = await browser.visit(await consoleAddress(stage.client));
-  await visit.page.evaluate(axeSource);
   const cdp = await visit.page.createCDPSession();
   const found: string[] = [];
   const look = async (view: string): Promise<void> => {
@@ -295,7 +293,7 @@ test("axe finds nothing in the actions, the log and coloured code, and nothing s
         await visit.isDrawn();
         const where = `${view} ${width} ${scheme}`;
         await visit.shot(where.replaceAll(" ", "-"));
-        for (const problem of await problems(visit)) found.push(`${where}: ${problem}`);
+        for (const problem of await problems(visit, { boxes })) found.push(`${where}: ${problem}`);
       }
     }
   };
@@ -316,20 +314,3 @@ test("axe finds nothing in the actions, the log and coloured code, and nothing s
   expect(found).toEqual([]);
   expect(await visit.faults()).toEqual([]);
 });
-
-/** What axe finds, and what is wider than its place. */
-async function problems(visit: Visit): Promise<readonly string[]> {
-  return await visit.page.evaluate(async () => {
-    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
-      resultTypes: ["violations"],
-    });
-    const places = "html, body, .page, .main, .sheet-page, .log-lines, .actions, .actions .commands, .log";
-    const wide = Array.from(document.querySelectorAll<HTMLElement>(places)).filter(
-      ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth,
-    );
-    return [
-      ...violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" ")}`),
-      ...wide.map(({ className, tagName }) => `${tagName}.${className} scrolls sideways`),
-    ];
-  });
-}

@@ -1,15 +1,15 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
-import type axe from "axe-core";
 import { expect, test } from "vitest";
 import type { SessionHandle } from "../../client/index.ts";
 import { answer, call, thinking } from "../../provider/reply.ts";
 import { fallAsleep } from "../helpers/asleep.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
+import { problems } from "./console-axe.ts";
 import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
 
-const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const boxes = "html, body, .page, .main, .figures, .context-view, .panel, .side, dialog";
+const fills = ["input", "cacheRead", "cacheWrite", "output", "accent"].map((fill) => `.context-view .fill-${fill}`);
+
 const emitting = join(import.meta.dirname, "..", "fixtures", "extension", "emitting.ts");
 
 /** A session with thinking, a push, outputs of which one was shortened, and pruning. */
@@ -138,7 +138,6 @@ test("axe finds nothing in the context, known or not, and only tables scroll sid
   };
   await using browser = await ConsoleBrowser.open();
   const visit = await openContext(stage, browser);
-  await visit.page.evaluate(axeSource);
   const found: string[] = [];
   await visit.shows(/not known yet/, ".figures");
   found.push(...(await problemsIn(visit, "unknown")));
@@ -163,41 +162,9 @@ async function problemsIn(visit: Visit, state: string): Promise<readonly string[
       await visit.isDrawn();
       const where = `context-${state} ${width} ${scheme}`;
       await visit.shot(where.replaceAll(" ", "-"));
-      for (const problem of await problems(visit)) found.push(`${where}: ${problem}`);
+      for (const problem of await problems(visit, { boxes, fills })) found.push(`${where}: ${problem}`);
     }
   }
   await cdp.detach();
   return found;
-}
-
-/** What axe finds, what is wider than its place, and fills that do not differ 3:1 from what is behind them. */
-async function problems(visit: Visit): Promise<readonly string[]> {
-  return await visit.page.evaluate(async () => {
-    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
-      resultTypes: ["violations"],
-    });
-    const places = "html, body, .page, .main, .figures, .context-view, .panel, .side, dialog";
-    const wide = Array.from(document.querySelectorAll<HTMLElement>(places)).filter(
-      ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth,
-    );
-    const luminance = (color: string): number => {
-      const [red = 0, green = 0, blue = 0] = (color.match(/[\d.]+/g) ?? []).map((part) => {
-        const share = Number(part) / 255;
-        return share <= 0.040_45 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-      });
-      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-    };
-    const back = luminance(getComputedStyle(document.body).backgroundColor);
-    const pale = ["input", "cacheRead", "cacheWrite", "output", "accent"].filter((fill) => {
-      const sign = document.querySelector(`.context-view .fill-${fill}`);
-      if (sign === null) return false;
-      const front = luminance(getComputedStyle(sign).fill);
-      return (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05) < 3;
-    });
-    return [
-      ...violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`),
-      ...wide.map(({ className, tagName }) => `${tagName}.${className} scrolls sideways`),
-      ...pale.map((fill) => `the fill ${fill} is too near to the background`),
-    ];
-  });
 }

@@ -1,16 +1,15 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type axe from "axe-core";
 import { expect, test } from "vitest";
 import type { Client, Delivery } from "../../client/index.ts";
 import { answer, status } from "../../provider/reply.ts";
 import { mark } from "../helpers/hostile-texts.ts";
 import { PiSession } from "../helpers/pi-session.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
+import { problems } from "./console-axe.ts";
 import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
 
-const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const boxes = "html, body, .page, .main, .push-rows, .push-details, .sheet-page";
 
 /** Opens the push from the list. */
 async function openPush(visit: Visit, deliveryId: string): Promise<void> {
@@ -208,7 +207,6 @@ test("a hostile push runs nothing and its hidden characters have names; axe find
   await using browser = await ConsoleBrowser.open();
   const visit = await browser.visit(await consoleAddress(stage.client));
   const found: string[] = [];
-  await visit.page.evaluate(axeSource);
   const look = async (view: string): Promise<void> => {
     for (const width of [390, 1_440]) {
       await visit.page.setViewport({ width, height: 900 });
@@ -216,7 +214,7 @@ test("a hostile push runs nothing and its hidden characters have names; axe find
         await visit.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value }]);
         await visit.isDrawn();
         await visit.shot(`${view}-${width}-${value}`);
-        for (const problem of await problems(visit)) found.push(`${view} ${width} ${value}: ${problem}`);
+        for (const problem of await problems(visit, { boxes })) found.push(`${view} ${width} ${value}: ${problem}`);
       }
     }
   };
@@ -241,18 +239,3 @@ test("a hostile push runs nothing and its hidden characters have names; axe find
   expect(found).toEqual([]);
   expect(await visit.faults()).toEqual([]);
 });
-
-/** What axe finds, and what is wider than its place. */
-async function problems(visit: Visit): Promise<readonly string[]> {
-  return visit.page.evaluate(async () => {
-    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
-      resultTypes: ["violations"],
-    });
-    const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`);
-    const boxes = document.querySelectorAll<HTMLElement>(
-      "html, body, .page, .main, .push-rows, .push-details, .sheet-page",
-    );
-    const wide = Array.from(boxes).filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth);
-    return [...found, ...wide.map(({ className, tagName }) => `${tagName}.${className} scrolls sideways`)];
-  });
-}

@@ -1,14 +1,13 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import type axe from "axe-core";
 import { expect, test } from "vitest";
 import { Gate } from "../../provider/gate.ts";
 import { type AnswerReply, answer, call, hold, type Part, status } from "../../provider/reply.ts";
 import { fallAsleep } from "../helpers/asleep.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
+import { problems } from "./console-axe.ts";
 import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
 
-const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const boxes = "html, body, .page, .main, .tape, .tabs-line, .figures, .costs, .panel, .side";
+const fills = ["cacheRead", "cacheWrite", "input", "output", "failed"].map((fill) => `.fill-${fill}`);
 
 /** An answer with these tokens: uncached, read from the cache, written to it, output. */
 function used(
@@ -228,7 +227,6 @@ test("axe finds nothing in the tape, the requests and the costs, and only tables
   await visit.clickOn(".row-name");
   await visit.shows(/I have seen it\./, ".log");
   await visit.shows(/carries a push/, ".tape");
-  await visit.page.evaluate(axeSource);
   const cdp = await visit.page.createCDPSession();
   const found: string[] = [];
   for (const [key, shows] of [
@@ -246,40 +244,11 @@ test("axe finds nothing in the tape, the requests and the costs, and only tables
         await visit.isDrawn();
         const where = `tab-${key} ${width} ${scheme}`;
         await visit.shot(where.replaceAll(" ", "-"));
-        for (const problem of await problems(visit)) found.push(`${where}: ${problem}`);
+        for (const problem of await problems(visit, { boxes, fills, behind: ".tape, .head" }))
+          found.push(`${where}: ${problem}`);
       }
     }
   }
   expect(found).toEqual([]);
   expect(await visit.faults()).toEqual([]);
 });
-
-/** What axe finds, what is wider than its place, and fills that do not differ 3:1 from what is behind them. */
-async function problems(visit: Visit): Promise<readonly string[]> {
-  return await visit.page.evaluate(async () => {
-    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
-      resultTypes: ["violations"],
-    });
-    const places = "html, body, .page, .main, .tape, .tabs-line, .figures, .costs, .panel, .side";
-    const wide = Array.from(document.querySelectorAll<HTMLElement>(places)).filter(
-      ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth,
-    );
-    const luminance = (color: string): number => {
-      const [red = 0, green = 0, blue = 0] = (color.match(/[\d.]+/g) ?? []).map((part) => {
-        const share = Number(part) / 255;
-        return share <= 0.040_45 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-      });
-      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-    };
-    const back = luminance(getComputedStyle(document.querySelector(".tape, .head") ?? document.body).backgroundColor);
-    const pale = ["cacheRead", "cacheWrite", "input", "output", "failed"].filter((fill) => {
-      const front = luminance(getComputedStyle(document.querySelector(`.fill-${fill}`) ?? document.body).fill);
-      return (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05) < 3;
-    });
-    return [
-      ...violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`),
-      ...wide.map(({ className, tagName }) => `${tagName}.${className} scrolls sideways`),
-      ...pale.map((fill) => `the fill ${fill} is too near to the background`),
-    ];
-  });
-}

@@ -1,7 +1,5 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type axe from "axe-core";
 import { expect, test } from "vitest";
 import type { Client } from "../../client/index.ts";
 import { answer, call } from "../../provider/reply.ts";
@@ -9,9 +7,11 @@ import { fallAsleep } from "../helpers/asleep.ts";
 import { mark } from "../helpers/hostile-texts.ts";
 import { PiSession, call as storedCall, text as storedText } from "../helpers/pi-session.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
+import { problems } from "./console-axe.ts";
 import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
 
-const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const boxes = "html, body, .page, .main, dialog, .search-hits";
+
 const hostile = `<img src=x onerror="globalThis.${mark}=1"><script>globalThis.${mark}=1</script> \u202etxt.exe \u0007`;
 
 /** A session that sleeps, with words in its oldest part, long before what a page loads. */
@@ -169,7 +169,6 @@ test("what is loaded is found at once, and what is found, hostile or not, looks 
   await visit.clickOn(`[data-session="${old}"] .row-name`);
   await visit.shows(/Message 700/, ".log");
   const found: string[] = [];
-  await visit.page.evaluate(axeSource);
   const look = async (view: string): Promise<void> => {
     for (const width of [390, 1_440]) {
       await visit.page.setViewport({ width, height: 900 });
@@ -177,7 +176,7 @@ test("what is loaded is found at once, and what is found, hostile or not, looks 
         await visit.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value }]);
         await visit.isDrawn();
         await visit.shot(`${view}-${width}-${value}`);
-        for (const problem of await problems(visit)) found.push(`${view} ${width} ${value}: ${problem}`);
+        for (const problem of await problems(visit, { boxes })) found.push(`${view} ${width} ${value}: ${problem}`);
       }
     }
   };
@@ -202,18 +201,3 @@ test("what is loaded is found at once, and what is found, hostile or not, looks 
   expect(await visit.page.evaluate((name) => name in globalThis, mark)).toBe(false);
   expect(await visit.faults()).toEqual([]);
 });
-
-/** What axe finds, and what is wider than its place. */
-async function problems(visit: Visit): Promise<readonly string[]> {
-  return visit.page.evaluate(async () => {
-    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
-      resultTypes: ["violations"],
-    });
-    const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`);
-    const boxes = document.querySelectorAll<HTMLElement>("html, body, .page, .main, dialog, .search-hits");
-    for (const box of boxes) {
-      if (box.scrollWidth > box.clientWidth) found.push(`${box.className || box.tagName} scrolls sideways`);
-    }
-    return found;
-  });
-}

@@ -1,6 +1,4 @@
-import { appendFileSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import type axe from "axe-core";
+import { appendFileSync } from "node:fs";
 import type { KeyInput } from "puppeteer-core";
 import { expect, test } from "vitest";
 import { connect, type SessionHandle } from "../../client/index.ts";
@@ -8,9 +6,10 @@ import { Gate } from "../../provider/gate.ts";
 import { answer, call, hold } from "../../provider/reply.ts";
 import { fallAsleep } from "../helpers/asleep.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
+import { problems } from "./console-axe.ts";
 import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
 
-const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const boxes = "html, body, .page, .main, .tabs-line, .panel, .tree, .tree-head, .tree-box, .tree-chosen, .tree-branch";
 
 async function entryWith(session: SessionHandle, text: string): Promise<string> {
   const { entries } = await session.outline();
@@ -241,7 +240,6 @@ test("axe finds nothing in the tree, wide and narrow, light and dark, and nothin
   const visit = await browser.visit(await consoleAddress(stage.client));
   await openTree(visit, session.id);
   await visit.press("j", "j", "j");
-  await visit.page.evaluate(axeSource);
   const cdp = await visit.page.createCDPSession();
   const found: string[] = [];
   for (const [view, shows] of [
@@ -262,28 +260,10 @@ test("axe finds nothing in the tree, wide and narrow, light and dark, and nothin
         await cdp.send("Emulation.setEmulatedMedia", { features: [{ name, value }] });
         await visit.isDrawn();
         await visit.shot(`tree-${view}-${width}-${value}`);
-        for (const problem of await problems(visit)) found.push(`${view} ${width} ${value}: ${problem}`);
+        for (const problem of await problems(visit, { boxes })) found.push(`${view} ${width} ${value}: ${problem}`);
       }
     }
   }
   expect(found).toEqual([]);
   expect(await visit.faults()).toEqual([]);
 });
-
-/** What axe finds, and what is wider than its place. */
-async function problems(visit: Visit): Promise<readonly string[]> {
-  return await visit.page.evaluate(async () => {
-    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
-      resultTypes: ["violations"],
-    });
-    const places =
-      "html, body, .page, .main, .tabs-line, .panel, .tree, .tree-head, .tree-box, .tree-chosen, .tree-branch";
-    const wide = Array.from(document.querySelectorAll<HTMLElement>(places)).filter(
-      ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth,
-    );
-    return [
-      ...violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`),
-      ...wide.map(({ className, tagName }) => `${tagName}.${className} scrolls sideways`),
-    ];
-  });
-}

@@ -1,18 +1,18 @@
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import type axe from "axe-core";
 import { expect, test } from "vitest";
 import { Gate } from "../../provider/gate.ts";
 import { answer, call, hold, thinking } from "../../provider/reply.ts";
 import { startKillableStage } from "../helpers/killable-stage.ts";
 import { startStage } from "../helpers/stage.ts";
-import { ask, ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
+import { problems } from "./console-axe.ts";
+import { ask, ConsoleBrowser, consoleAddress } from "./console-browser.ts";
+
+const boxes = "html, body, .page, .bar, .rail, .rail-list, .main, .log, .composer, .side";
 
 const asking = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
 const built = join(import.meta.dirname, "..", "..", "dist", "web");
-const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 test("the page with its styles loads at most 90 KB", () => {
   const sizes = ["index.html", "main.js", "styles.css"].map((name) => gzipSync(readFileSync(join(built, name))).length);
@@ -169,7 +169,6 @@ test("axe finds nothing in any view, and nothing scrolls sideways", async () => 
   const address = await consoleAddress(client);
   await using browser = await ConsoleBrowser.open();
   const visit = await browser.visit(address);
-  await visit.page.evaluate(axeSource);
   const cdp = await visit.page.createCDPSession();
   const found: string[] = [];
   const look = async (view: string): Promise<void> => {
@@ -180,7 +179,7 @@ test("axe finds nothing in any view, and nothing scrolls sideways", async () => 
         await visit.isDrawn();
         const where = `${view} ${width} ${scheme}`;
         await visit.shot(where.replaceAll(" ", "-"));
-        for (const problem of await problems(visit)) found.push(`${where}: ${problem}`);
+        for (const problem of await problems(visit, { boxes })) found.push(`${where}: ${problem}`);
       }
     }
   };
@@ -214,23 +213,3 @@ test("axe finds nothing in any view, and nothing scrolls sideways", async () => 
   expect(found).toEqual([]);
   expect(await visit.faults()).toEqual([]);
 });
-
-/** What axe finds, and what is wider than its place. */
-async function problems(visit: Visit): Promise<readonly string[]> {
-  const findings = await visit.page.evaluate(async () => {
-    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
-      resultTypes: ["violations"],
-    });
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`);
-  });
-  const wide = await visit.page.evaluate(() =>
-    Array.from(
-      document.querySelectorAll<HTMLElement>(
-        "html, body, .page, .bar, .rail, .rail-list, .main, .log, .composer, .side",
-      ),
-    )
-      .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
-      .map(({ className, tagName }) => `${tagName}.${className} scrolls sideways`),
-  );
-  return [...findings, ...wide];
-}
