@@ -8,6 +8,7 @@ import { eventThroughput } from "./figures/event-throughput.ts";
 import { fanOut } from "./figures/fan-out.ts";
 import { frontEnd } from "./figures/front-end.ts";
 import { httpRequests } from "./figures/http-requests.ts";
+import { lean } from "./figures/lean.ts";
 import { liveRestore } from "./figures/live-restore.ts";
 import { manySessions, twoHundredSessions } from "./figures/many-sessions.ts";
 import { neighbours } from "./figures/neighbours.ts";
@@ -57,6 +58,7 @@ export const figures = {
   opencode,
   optimisation,
   pruning,
+  lean,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;

@@ -107,6 +107,11 @@ export const goals = {
   "W scroll": atMost("the web console: work of a frame while scrolling by jumps, p95", [8], "ms"),
   "W stream": atMost("the web console: work of a frame while 200 deltas a second come into 48 KiB, p95", [4], "ms"),
   "W heap": atMost("the web console: heap after 100,000 deltas", [150], "MiB"),
+  L: atMost("300 calls: USD with the profile lean / with bare pi", [1]),
+  "L 32k": atMost("300 calls, a window of 32k: USD with the profile lean / with bare pi", [0.5]),
+  "L 64k": atMost("300 calls, a window of 64k: USD with the profile lean / with bare pi", [0.8]),
+  "L 200k": atMost("300 calls, a window of 200k: USD with the profile lean / with bare pi", [0.75]),
+  "L 1M": atMost("300 calls, a window of 1M: USD with the profile lean / with bare pi", [0.3]),
   R1: atMost("each cost with live restore / without it", [1.1]),
 } as const satisfies Readonly<Record<string, Goal>>;
 

@@ -9,13 +9,15 @@ import { run } from "./lib/run.ts";
 
 const usage = `Measures the built daemon against plain readers of the same children, in ratios within one run.
 
-usage: npm run bench -- [NAME…] [--goals] [--json] [--repetitions N] [--dist DIRECTORY] [--pi VERSION] [--opencode FILE]
+usage: npm run bench -- [NAME…] [--goals] [--json] [--repetitions N] [--dist DIRECTORY] [--pi VERSION] [--only TEXT]
+                        [--opencode FILE]
 
   --goals            print every goal with its values, instead of the figures; runs those with goals
   --json             print one JSON document
   --repetitions N    values for each row (default: as each figure says)
   --dist DIRECTORY   measure this build instead of building
   --pi VERSION       for figures that use one pi (default: the newest)
+  --only TEXT        of the figure "lean", the cells whose name contains it, for example "200k, Anthropic"
   --opencode FILE    the executable of opencode, to compare with
 
 ${Object.entries(figures)
@@ -38,6 +40,7 @@ function argumentsOf() {
         repetitions: { type: "string" },
         dist: { type: "string" },
         pi: { type: "string" },
+        only: { type: "string" },
         opencode: { type: "string" },
       },
     });
@@ -59,7 +62,8 @@ async function build(): Promise<string> {
 
 async function measure(name: FigureName, dist: string): Promise<Outcome> {
   const { repetitions, deadlineSeconds = defaultDeadlineSeconds }: Figure = figures[name];
-  const setting = { dist, repetitions: Number(values.repetitions ?? repetitions), opencode: values.opencode };
+  const { only, opencode } = values;
+  const setting = { dist, repetitions: Number(values.repetitions ?? repetitions), only, opencode };
   const script = join(import.meta.dirname, "figure-process.ts");
   const args = [...process.execArgv, script, name, JSON.stringify(setting)];
   const killAfterMs = (deadlineSeconds + killAfterSeconds) * 1_000;

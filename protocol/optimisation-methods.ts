@@ -4,7 +4,7 @@ import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { CacheBroken } from "./optimisation/notices.ts";
 import { OptimisationOptions, optimisationNeeds } from "./optimisation/options.ts";
-import { PartReport } from "./optimisation/report.ts";
+import { EditPrices, PartReport } from "./optimisation/report.ts";
 import { cachedErrors, params, sessionIdAndCached } from "./params.ts";
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
@@ -137,6 +137,7 @@ export const optimisationMethods = {
           description:
             "Sections of the prompt whose text varied between the session's first two requests, or in two in a row.",
         }),
+        edits: Type.Optional(EditPrices),
         ...cachedFields,
       },
       { additionalProperties: false },

@@ -1,11 +1,10 @@
 import { leanOptimisation } from "../../protocol/optimisation/config.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
-import type { ScriptedName } from "../../provider/agent-dir.ts";
-import type { Figure, Resources, Row, Setting, Table } from "../lib/figure.ts";
+import type { Figure, Row, Table } from "../lib/figure.ts";
 import { chosenPi } from "../lib/real-pi.ts";
-import { startTraceStage } from "../lib/traces/run.ts";
-import { type Bill, billOf, type Prices } from "../lib/traces/spending.ts";
-import { type TraceName, traceNames } from "../lib/traces/trace.ts";
+import { caseId, fixed, runCases, type ServiceName, serviceNames, type TraceCase } from "../lib/traces/services.ts";
+import type { Bill } from "../lib/traces/spending.ts";
+import { traceNames } from "../lib/traces/trace.ts";
 
 const parts: Readonly<Record<string, OptimisationOptions>> = {
   cache: { cache: { enabled: true } },
@@ -18,23 +17,8 @@ const parts: Readonly<Record<string, OptimisationOptions>> = {
   lean: leanOptimisation,
 };
 
-/** A service that charges for cache writes, and one that caches automatically. */
-const services: Readonly<Record<string, { readonly provider: ScriptedName; readonly prices: Prices }>> = {
-  Anthropic: { provider: "scripted-anthropic", prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } },
-  OpenAI: { provider: "scripted", prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 0 } },
-};
-
-/** Number of parallel sessions; the counts do not depend on it. */
-const atOnce = 2;
 /** A part whose costs exceed those without it by this factor is reported. */
 const costIncreaseFactor = 1.005;
-
-interface Case {
-  readonly id: string;
-  readonly service: string;
-  readonly trace: TraceName;
-  readonly part: string;
-}
 
 /** The savings of each part of the optimisation on each trace: tokens sent, and their cost. Nothing is timed. */
 export const optimisation: Figure = {
@@ -43,8 +27,7 @@ export const optimisation: Figure = {
   repetitions: 1,
   deadlineSeconds: 600,
   measure: async (setting, resources) => {
-    const cases = allCases();
-    const bills = await run(cases, setting, resources);
+    const outcomeOf = await runCases(allCases(), setting, resources);
     const rows: Row[] = [];
     const tables: Table[] = [];
     const notes = [
@@ -56,12 +39,11 @@ export const optimisation: Figure = {
       "dynamicTools: each tool costs a request that finds it and one that describes it before its first call",
       "decisions of a model (recalls, requests for details) are not included",
     ];
-    for (const service of Object.keys(services)) {
+    for (const service of serviceNames) {
       for (const trace of traceNames) {
-        const of = (part: string): Bill | undefined => bills.get(idOf({ service, trace, part }));
+        const of = (part: string): Bill => outcomeOf(caseId(service, trace, part)).bill;
         const off = of("off");
-        if (off === undefined) continue;
-        const on = Object.keys(parts).flatMap((part) => [of(part) ?? []].flat().map((bill) => ({ part, bill })));
+        const on = partsAt(service).map((part) => ({ part, bill: of(part) }));
         tables.push(tableOf(`${trace}, ${service}`, off, on));
         for (const { part, bill } of on) {
           const name = `${trace}, ${service}, ${part}`;
@@ -85,42 +67,20 @@ export const optimisation: Figure = {
   },
 };
 
-function allCases(): readonly Case[] {
-  const cases: Case[] = [];
-  for (const service of Object.keys(services)) {
-    for (const trace of traceNames) {
-      // For the second service, only the profile.
-      for (const part of ["off", ...(service === "Anthropic" ? Object.keys(parts) : ["lean"])]) {
-        cases.push({ id: idOf({ service, trace, part }), service, trace, part });
-      }
-    }
-  }
-  return cases;
+function allCases(): readonly TraceCase[] {
+  return serviceNames.flatMap((service) =>
+    traceNames.flatMap((trace) =>
+      ["off", ...partsAt(service)].map((part) => ({
+        ...{ id: caseId(service, trace, part), service, trace, optimisation: parts[part] },
+      })),
+    ),
+  );
 }
 
-function idOf({ service, trace, part }: Omit<Case, "id">): string {
-  return `${service}-${trace}-${part}`;
+/** At the second service, only all parts together. */
+function partsAt(service: ServiceName): readonly string[] {
+  return service === "Anthropic" ? Object.keys(parts) : ["lean"];
 }
-
-async function run(cases: readonly Case[], setting: Setting, resources: Resources): Promise<ReadonlyMap<string, Bill>> {
-  const pricesOf = ({ service }: Case): Prices => services[service]?.prices ?? noPrices;
-  const models = new Map(cases.map((one) => [one.id, { cost: pricesOf(one) }]));
-  const stage = await startTraceStage(chosenPi(), models, setting, resources);
-  const left = [...cases];
-  const bills = new Map<string, Bill>();
-  const worker = async (): Promise<void> => {
-    for (let next = left.shift(); next !== undefined; next = left.shift()) {
-      const { id, trace, part, service } = next;
-      const provider = services[service]?.provider ?? "scripted";
-      const spending = await stage.run({ id, trace, provider, optimisation: parts[part] });
-      bills.set(id, billOf(spending, pricesOf(next)));
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, worker));
-  return bills;
-}
-
-const noPrices: Prices = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
 function tableOf(title: string, off: Bill, on: readonly { readonly part: string; readonly bill: Bill }[]): Table {
   const columns = ["part", "requests", "sent off", "sent on", "x", "USD off", "USD on", "x"];
@@ -135,9 +95,4 @@ function tableOf(title: string, off: Bill, on: readonly { readonly part: string;
     columns: [...columns, ...more],
     rows: [row("off", off), ...on.map(({ part, bill }) => row(part, bill))],
   };
-}
-
-/** Rounds a number to its significant digits. */
-function fixed(value: number, digits: number): number {
-  return Number(value.toFixed(digits));
 }

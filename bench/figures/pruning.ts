@@ -1,13 +1,18 @@
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
-import type { ScriptedName } from "../../provider/agent-dir.ts";
-import { loadVocabulary } from "../../provider/cache/vocabulary.ts";
-import type { LogEntry } from "../../provider/log.ts";
-import type { Figure, Resources, Row, Setting, Table } from "../lib/figure.ts";
+import type { Figure, Row, Table } from "../lib/figure.ts";
 import type { CompressPolicy } from "../lib/pruning/compressor.ts";
 import { chosenPi } from "../lib/real-pi.ts";
-import { startTraceStage } from "../lib/traces/run.ts";
 import { type Spending, summaryLength } from "../lib/traces/script.ts";
-import { type Bill, billOf, type Prices } from "../lib/traces/spending.ts";
+import {
+  caseId,
+  fixed,
+  runCases,
+  type ServiceName,
+  serviceNames,
+  type TraceCase,
+  type TraceOutcome,
+} from "../lib/traces/services.ts";
+import { standingOf } from "../lib/traces/standing.ts";
 import { type TraceName, traceNames } from "../lib/traces/trace.ts";
 
 /** A window in which nothing is ever compacted, in tokens. */
@@ -15,7 +20,7 @@ const endless = 10_000_000;
 /**
  * Windows in which pi compacts each trace. The declarations of a hundred tools still leave room for a conversation.
  */
-const windows: Readonly<Record<TraceName, number>> = {
+const windows: Readonly<Record<(typeof traceNames)[number], number>> = {
   short: 64_000,
   autonomous: 64_000,
   dialogue: 64_000,
@@ -42,26 +47,6 @@ type ModeName = keyof typeof modes;
 const modeNames = Object.keys(modes) as ModeName[];
 const judged: ModeName = "compress, each 20k";
 
-const services: Readonly<Record<string, { readonly provider: ScriptedName; readonly prices: Prices }>> = {
-  Anthropic: { provider: "scripted-anthropic", prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } },
-  OpenAI: { provider: "scripted", prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 0 } },
-};
-
-/** Number of parallel sessions; the counts do not depend on it. */
-const atOnce = 2;
-
-interface Case {
-  readonly id: string;
-  readonly service: string;
-  readonly trace: TraceName;
-  readonly mode: ModeName;
-}
-
-interface Outcome {
-  readonly bill: Bill;
-  readonly spending: Spending;
-}
-
 /**
  * The savings of compress calls on each trace, compared with pi's own compaction and with no compaction. Nothing is
  * timed.
@@ -72,15 +57,13 @@ export const pruning: Figure = {
   repetitions: 1,
   deadlineSeconds: 600,
   measure: async (setting, resources) => {
-    const outcomes = await run(setting, resources);
-    const of = (service: string, trace: TraceName, mode: ModeName): Outcome => {
-      const found = outcomes.get(idOf({ service, trace, mode }));
-      if (found === undefined) throw new Error(`No outcome of ${service}, ${trace}, ${mode}.`);
-      return found;
-    };
+    const cases = allCases();
+    const outcomeOf = await runCases(cases, setting, resources);
+    const of = (service: ServiceName, trace: TraceName, mode: ModeName): TraceOutcome =>
+      outcomeOf(caseId(service, trace, mode));
     const rows: Row[] = await standing(of("Anthropic", "short", judged), of("Anthropic", "short", "pi's compaction"));
     const tables: Table[] = [];
-    for (const service of Object.keys(services)) {
+    for (const service of serviceNames) {
       for (const trace of traceNames) {
         const all = modeNames.map((mode) => ({ mode, ...of(service, trace, mode) }));
         tables.push(tableOf(`${trace}, ${service}`, all));
@@ -90,7 +73,7 @@ export const pruning: Figure = {
         rows.push({ name: `${name}: USD`, unit: "x", values: [own.bill.usd / native.bill.usd] });
       }
     }
-    rows.push(prefixRow([...outcomes].filter(([id]) => id.includes("compress")).map(([, { spending }]) => spending)));
+    rows.push(prefixRow(cases.filter(({ compresses }) => compresses).map(({ id }) => outcomeOf(id).spending)));
     const notes = [
       `pi ${chosenPi().version}; a mock service with a real prefix cache of 300 s, read at 0.1 and written at 1.25 of the input price`,
       `windows of ${windows.short} tokens, tools: ${windows.tools}; off: of ${endless}, in which nothing is compacted`,
@@ -104,46 +87,21 @@ export const pruning: Figure = {
   },
 };
 
-function allCases(): readonly Case[] {
-  return Object.keys(services).flatMap((service) =>
+function allCases(): readonly TraceCase[] {
+  return serviceNames.flatMap((service) =>
     traceNames.flatMap((trace) =>
-      modeNames.map((mode) => ({ id: idOf({ service, trace, mode }), service, trace, mode })),
+      modeNames.map((mode) => {
+        const { isEndless = false, pruning: options, compresses: policy }: Mode = modes[mode];
+        return {
+          ...{ id: caseId(service, trace, mode), service, trace, pruning: options, compresses: policy },
+          contextWindow: isEndless ? endless : windows[trace],
+        };
+      }),
     ),
   );
 }
 
-function idOf({ service, trace, mode }: Omit<Case, "id">): string {
-  return `${service}-${trace}-${mode}`.replaceAll(/[^\w-]+/g, "-");
-}
-
-async function run(setting: Setting, resources: Resources): Promise<ReadonlyMap<string, Outcome>> {
-  const cases = allCases();
-  const pricesOf = ({ service }: Case): Prices => services[service]?.prices ?? noPrices;
-  const models = new Map(cases.map((one) => [one.id, { cost: pricesOf(one), contextWindow: windowOf(one) }]));
-  const stage = await startTraceStage(chosenPi(), models, setting, resources);
-  const left = [...cases];
-  const outcomes = new Map<string, Outcome>();
-  const worker = async (): Promise<void> => {
-    for (let next = left.shift(); next !== undefined; next = left.shift()) {
-      const { id, trace, mode, service } = next;
-      const { pruning: options, compresses: policy }: Mode = modes[mode];
-      const provider = services[service]?.provider ?? "scripted";
-      const spending = await stage.run({ id, trace, provider, pruning: options, compresses: policy });
-      outcomes.set(id, { spending, bill: billOf(spending, pricesOf(next)) });
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, worker));
-  return outcomes;
-}
-
-function windowOf({ mode, trace }: Case): number {
-  const { isEndless = false }: Mode = modes[mode];
-  return isEndless ? endless : windows[trace];
-}
-
-const noPrices: Prices = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
-
-function tableOf(title: string, all: readonly (Outcome & { readonly mode: ModeName })[]): Table {
+function tableOf(title: string, all: readonly (TraceOutcome & { readonly mode: ModeName })[]): Table {
   const native = all.find(({ mode }) => mode === "pi's compaction");
   const base = native?.bill ?? all[0]?.bill;
   const columns = ["", "requests", "sent", "x native", "USD", "x native", "hit rate", "write USD", "breaks", "missed"];
@@ -169,32 +127,18 @@ function prefixRow(spendings: readonly Spending[]): Row {
 }
 
 /** Instructions for compressing that each request contains. */
-async function standing(on: Outcome, off: Outcome): Promise<Row[]> {
-  const { encode } = await loadVocabulary("cl100k_base");
-  const count = (text: string): number => encode(text).length;
-  const [told, bare] = [on, off].map(({ spending }) => tellings(spending.first));
-  if (told === undefined || bare === undefined) throw new Error("No request has instructions.");
-  const system = count(told.system) - count(bare.system);
-  const toolOf = (name: string): number => count(told.tools.get(name) ?? "");
+async function standing(on: TraceOutcome, off: TraceOutcome): Promise<Row[]> {
+  const [told, bare] = [await standingOf(on.spending.first), await standingOf(off.spending.first)];
+  const system = told.system - bare.system;
+  const compress = told.tools.get("compress") ?? 0;
   return [
     { name: "standing cost: system text", unit: "tokens", values: [system] },
-    { name: "standing cost: the tool compress", unit: "tokens", values: [toolOf("compress")] },
+    { name: "standing cost: the tool compress", unit: "tokens", values: [compress] },
     {
       name: "standing cost: system text and the tool compress (at most 1,000)",
       unit: "tokens",
-      values: [system + toolOf("compress")],
+      values: [system + compress],
     },
-    { name: "in addition: the tool recall", unit: "tokens", values: [toolOf("recall")] },
+    { name: "in addition: the tool recall", unit: "tokens", values: [told.tools.get("recall") ?? 0] },
   ];
-}
-
-function tellings(request: LogEntry | undefined): { readonly system: string; readonly tools: Map<string, string> } {
-  const tools = (request?.body["tools"] ?? []) as readonly { readonly name: string }[];
-  const system = request?.messages.flatMap(({ role, texts }) => (role === "system" ? texts : [])) ?? [];
-  return { system: system.join("\n"), tools: new Map(tools.map((tool) => [tool.name, JSON.stringify(tool)])) };
-}
-
-/** Rounds a number to its significant digits. */
-function fixed(value: number): number {
-  return Number(value.toFixed(3));
 }

@@ -8,6 +8,7 @@ import type { CacheRule } from "../parts/cache/cache-rule.ts";
 import type { CompactionAdviser } from "../parts/compaction/advice.ts";
 import type { TokenEstimator } from "../parts/estimator/estimator.ts";
 import type { RequestEntries } from "../parts/map/request-entries.ts";
+import type { PendingEdits } from "../parts/recall/pending-edits.ts";
 import type { Recall } from "../parts/recall/recall.ts";
 import type { Prompts } from "./prompts/prompts.ts";
 import type { BlockOperation, BlockRecord, BlocksRecord } from "./record.ts";
@@ -106,6 +107,8 @@ export interface SharedServices {
   readonly cacheRule: CacheRule;
   /** Access to content that was removed from the context. */
   readonly recall: Recall;
+  /** Edits that pi does not have yet. */
+  readonly pending: PendingEdits;
   /** Maps the messages of a request to entries. */
   readonly entries: RequestEntries;
   /** Takes the rendered sizes, for compactions. */

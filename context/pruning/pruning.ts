@@ -28,7 +28,6 @@ import { Rendering } from "./rendering.ts";
 import { addSection, pruningSection } from "./section.ts";
 import { createStats } from "./stats.ts";
 import { Announcements } from "./strategies/announcements.ts";
-import { PendingEdits } from "./strategies/pending-edits.ts";
 import { search } from "./strategies/search.ts";
 import { addStrategies } from "./strategies/strategies.ts";
 import { addStrip } from "./strip.ts";
@@ -70,9 +69,7 @@ export function addPruning(host: HostPort, shared: SharedServices): PrunedWindow
   const services: PruningServices = { ...base, ids, blocks, usage };
   const compressor = createCompressor(services);
   const candidates = (ctx: ExtensionContext) => compressor.candidates(ctx);
-  const pending = new PendingEdits(base);
   const strategies = addStrategies(base, services, {
-    pending,
     told: new Announcements(base),
     find: (order, scene, ctx) => search(services, order, scene, ctx),
     isManual,

@@ -2,6 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
 import type { PruningStats } from "../../protocol/pruning/report.ts";
 import { EntryFold } from "../folds.ts";
+import { editPrices } from "../parts/cache/edit-history.ts";
 import { cachePrices } from "../parts/cache/prices.ts";
 import { blockNewsIn } from "./block-entries.ts";
 import type { CacheLosses } from "./cache-losses.ts";
@@ -88,6 +89,7 @@ export function createStats(host: Host, sources: StatsSources): (ctx: ExtensionC
         tokens: removed.tokens - Math.round(lost.tokens),
         usd: hasPrice ? (removed.tokens * read) / perMillion - lost.usd : null,
       },
+      edits: editPrices(ctx, (part) => ours.has(part)),
       standing: {
         system: host.estimator.text(sources.section(ctx) ?? ""),
         tool: host.estimator.text(toolText(host)),

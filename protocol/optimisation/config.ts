@@ -43,7 +43,7 @@ export const defaultOptimisation: OptimisationConfig = {
   },
   compaction: {
     enabled: false,
-    thresholdPercent: 0.7,
+    thresholdPercent: "auto",
     maxContextTokens: null,
     models: {},
     route: "auto",
@@ -59,7 +59,7 @@ export const defaultOptimisation: OptimisationConfig = {
     mode: "auto",
     minTools: 20,
     keep: ["read", "bash", "edit", "write", "compress", "recall"],
-    allowActivation: true,
+    allowActivation: false,
     synonyms: null,
   },
 };

@@ -98,7 +98,10 @@ const MaskingOptions = params({
 });
 
 const threshold = {
-  thresholdPercent: maybe(share(0.5, 0.95), "The share of the window at which the context is compacted."),
+  thresholdPercent: maybe(
+    Type.Union([Type.Enum(["auto"]), share(0.5, 0.95)]),
+    "The share of the window at which the context is compacted. auto: 0.7; without `maxContextTokens` also at most 100,000 tokens, and a turn below the model's next dearer tier.",
+  ),
   maxContextTokens: maybe(
     orNull(integer(1_000, 100_000_000)),
     "Number of tokens at which the context is compacted, if that is less.",
@@ -171,7 +174,10 @@ const DynamicToolsOptions = params({
   mode: maybe(word(["auto", "three", "off"]), "Replaces tools by three that find, describe and run all others."),
   minTools: maybe(integer(1, 10_000), "With fewer tools, all are declared."),
   keep: maybe(Type.Array(toolName, { maxItems: 256 }), "Tools that are always declared."),
-  allowActivation: maybe(flag, "Whether tools that cannot run on the model's behalf are activated on request."),
+  allowActivation: maybe(
+    flag,
+    "Whether the part also works on a pi that cannot run one tool for another, by activating tools on request. Each activation costs the provider's cache.",
+  ),
   synonyms: maybe(orNull(path), "A JSON file that maps words to lists of synonyms."),
 });
 

@@ -42,8 +42,5 @@ export const defaultPruning: PruningConfig = {
   prompts: { dir: null },
 };
 
-/** The options that the shipped profile `lean` sets. */
-export const leanPruning: PruningOptions = { enabled: true };
-
 /** The model's tool. */
 export const COMPRESS_TOOL = "compress";

@@ -1,5 +1,6 @@
 import { type Mistake, type Place, placeName } from "../configuration/mistakes.ts";
 import type { OptimisationConfig } from "../optimisation/config.ts";
+import { shareOf } from "../optimisation/threshold.ts";
 import type { PruningConfig } from "./config.ts";
 import type { PruningLimit } from "./options.ts";
 
@@ -60,7 +61,7 @@ function aboveThreshold(place: Place, max: Limit, model: string | undefined, com
     own[name as keyof typeof own] === undefined
       ? `optimisation.compaction.${name}`
       : `optimisation.compaction.models["${model}"].${name}`;
-  const share: Measure = { unit: "share", value: own.thresholdPercent ?? compaction.thresholdPercent };
+  const share: Measure = { unit: "share", value: shareOf(own.thresholdPercent ?? compaction.thresholdPercent) };
   const tokens = own.maxContextTokens === undefined ? compaction.maxContextTokens : own.maxContextTokens;
   return [
     ...notBelow(place, max, key("thresholdPercent"), share),

@@ -10,7 +10,8 @@ export interface PruningLimits {
   readonly min: number;
 }
 
-const auto = { max: 0.8, belowThreshold: 0.1, min: 0.4, belowMax: 0.15 };
+/** Shares of the window, or of a smaller one that has the compaction's threshold at 70 %. */
+const auto = { max: 0.8, belowThreshold: 0.1, min: 0.4, belowMax: 0.15, threshold: 0.7 };
 const mostBlocks = 0.5;
 const leastBlocks = 1_000;
 
@@ -34,11 +35,12 @@ export function pruningLimits(
   const own = pruning.models[`${model.provider}/${model.id}`] ?? {};
   const threshold = compaction.enabled ? thresholdOf(compaction, model)?.tokens : undefined;
   const givenMax = own.maxContext ?? pruning.maxContext;
-  const autoMax = threshold === undefined ? auto.max * window : threshold - auto.belowThreshold * window;
+  const used = threshold === undefined ? window : Math.min(window, threshold / auto.threshold);
+  const autoMax = threshold === undefined ? auto.max * window : threshold - auto.belowThreshold * used;
   const wantedMax = givenMax === "auto" ? Math.max(0, Math.round(autoMax)) : limitTokens(givenMax, window);
   const max = Math.min(wantedMax, threshold === undefined ? window : threshold - 1);
   const givenMin = own.minContext ?? pruning.minContext;
-  const autoMin = Math.min(auto.min * window, max - auto.belowMax * window);
+  const autoMin = Math.min(auto.min * used, max - auto.belowMax * used);
   const wantedMin = givenMin === "auto" ? Math.max(0, Math.round(autoMin)) : limitTokens(givenMin, window);
   return { window, max, min: Math.max(0, Math.min(wantedMin, max - 1)) };
 }

@@ -1,6 +1,7 @@
 import type { Static } from "typebox";
 import { cachedFields } from "../cached.ts";
 import { Type } from "../json-schema.ts";
+import { EditPrices } from "../optimisation/report.ts";
 import { PruningOptions } from "./options.ts";
 
 const closed = { additionalProperties: false } as const;
@@ -132,6 +133,7 @@ export const PruningStats = Type.Object(
       },
       closed,
     ),
+    edits: Type.Optional(EditPrices),
     standing: Type.Object(
       { system: tokens("Of the section of the system prompt."), tool: tokens("Of the tool's definition.") },
       { ...closed, description: "Tokens that pruning adds to each request." },

@@ -6,7 +6,6 @@ import { WireError } from "../../protocol/errors.ts";
 import { leanOptimisation } from "../../protocol/optimisation/config.ts";
 import type { GivenTools } from "../../protocol/optimisation/contradictions.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
-import { leanPruning } from "../../protocol/pruning/config.ts";
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import { mergePruning } from "../../protocol/pruning/resolve.ts";
 import type { Profile } from "../../protocol/session-options.ts";
@@ -42,7 +41,7 @@ export const noConfiguration: SessionConfiguration = { profiles: {}, sessionEnv:
 
 /** Built-in profiles. A profile of the configuration with the same name overrides one. */
 export const shippedProfiles: Readonly<Record<string, Profile>> = {
-  lean: { optimisation: leanOptimisation, pruning: leanPruning },
+  lean: { optimisation: leanOptimisation },
 };
 
 /** The layers that configure the parts in a session's pi; later ones override. */

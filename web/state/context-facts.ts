@@ -74,11 +74,15 @@ export interface ContextLimit {
 }
 
 /** The limits that are on, the lowest first. */
-export function limitsOf({ window, configuration }: Inspected, pruned: Pruned | undefined): readonly ContextLimit[] {
+export function limitsOf(
+  { window, configuration, parts }: Inspected,
+  pruned: Pruned | undefined,
+): readonly ContextLimit[] {
   const { tokens } = window;
   const { enabled, thresholdPercent, maxContextTokens } = configuration.compaction ?? {};
+  const { thresholdTokens } = parts["compaction"]?.figures ?? {};
   const shares = tokens === null || typeof thresholdPercent !== "number" ? [] : [tokens * thresholdPercent];
-  const compacts = [...shares, ...(typeof maxContextTokens === "number" ? [maxContextTokens] : [])];
+  const compacts = [...shares, maxContextTokens, thresholdTokens].filter((one) => typeof one === "number");
   const limits: ContextLimit[] = [];
   if (enabled === true && compacts.length > 0) limits.push({ what: "compacts", tokens: Math.min(...compacts) });
   if (pruned?.window != null && pruned.off === undefined) {

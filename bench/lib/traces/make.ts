@@ -31,18 +31,30 @@ const shapes: Readonly<Record<TraceName, Shape>> = {
     pauseEvery: 9,
   },
   tools: { seed: 4, calls: 36, prompts: 4, callsAtOnce: 1, tools: 100, skills: {}, pauseEvery: 100 },
+  "long run": { seed: 5, calls: 300, prompts: 1, callsAtOnce: 1, tools: 0, skills: {}, pauseEvery: 100 },
+  "long dialogue": {
+    seed: 6,
+    calls: 300,
+    prompts: 25,
+    callsAtOnce: 1,
+    tools: 0,
+    skills: { 3: "review", 11: "release", 19: "review" },
+    pauseEvery: 6,
+  },
 };
 
+/** More than there are traces, so that no two traces have the same seed. */
+const seedsOfVariant = 100;
 /** The results' share of all tokens. */
 const resultShare = 0.84;
 /** Characters per token, in prose and in results. */
 const proseChars = 5.13;
 const resultChars = 4.18;
 
-/** Creates a trace by its name, always the same. */
-export function makeTrace(name: TraceName): Trace {
+/** Creates a trace by its name, always the same. Each variant has the same shape and other texts. */
+export function makeTrace(name: TraceName, variant = 0): Trace {
   const shape = shapes[name];
-  const random = new Random(shape.seed);
+  const random = new Random(shape.seed + variant * seedsOfVariant);
   const tools = Array.from({ length: shape.tools }, (_, at) => makeTool(random, at));
   const calls = traceCalls(random, shape.calls, tools);
   const answers = Math.ceil(shape.calls / shape.callsAtOnce) + shape.prompts;

@@ -4,24 +4,24 @@ import type { PruningOptions } from "../../../protocol/pruning/options.ts";
 import type { ScriptedName } from "../../../provider/agent-dir.ts";
 import { startDaemonUnderTest } from "../daemon-under-test.ts";
 import type { Resources, Setting } from "../figure.ts";
-import type { CompressPolicy } from "../pruning/compressor.ts";
 import { RawClient } from "../raw-client.ts";
 import { type RealPi, scriptModel } from "../real-pi.ts";
 import { makeTrace } from "./make.ts";
 import { traceExtension, writeTraceProject, writeTraceSkills } from "./project.ts";
-import { type Spending, TraceScript } from "./script.ts";
+import { type ModelHabits, type Spending, TraceScript } from "./script.ts";
 import type { Prices } from "./spending.ts";
 import type { Trace, TraceName } from "./trace.ts";
 
-export interface TraceRun {
+export interface TraceRun extends ModelHabits {
   readonly trace: TraceName;
+  /** Which texts the trace has. Default 0. */
+  readonly variant?: number | undefined;
   /** The model's id, unique within the stage. */
   readonly id: string;
   readonly provider: ScriptedName;
+  readonly profile?: string | undefined;
   readonly optimisation?: OptimisationOptions | undefined;
   readonly pruning?: PruningOptions | undefined;
-  /** When the model compresses. Default: never. */
-  readonly compresses?: CompressPolicy | undefined;
 }
 
 /** The model of a run. */
@@ -29,6 +29,7 @@ export interface TraceModel {
   readonly cost: Prices;
   /** In tokens. Default: the scripted provider's. */
   readonly contextWindow?: number | undefined;
+  readonly promptCache?: object | undefined;
 }
 
 export interface TraceStage {
@@ -50,34 +51,36 @@ export async function startTraceStage(
     // Completed requests are not needed, and they are large.
     { otherwise: script.answer, cache: { now: script.now }, maxLogEntries: 8 },
     {
-      models: [...models].map(([id, { cost, contextWindow = 200_000 }]) => ({ id, cost, contextWindow })),
+      models: [...models].map(([id, { contextWindow = 200_000, ...model }]) => ({ id, contextWindow, ...model })),
       defaultProvider: "scripted-anthropic",
     },
   );
   writeTraceSkills(String(env["PI_CODING_AGENT_DIR"]));
   const daemon = await startDaemonUnderTest(setting, resources, { pi: pi.path, env });
   const client = await RawClient.open(daemon, "unix", resources);
-  const projects = new Map<TraceName, { trace: Trace; cwd: string }>();
-  const projectOf = (name: TraceName): { trace: Trace; cwd: string } => {
-    const made = projects.get(name);
+  const projects = new Map<string, { trace: Trace; cwd: string }>();
+  const projectOf = (name: TraceName, variant: number): { trace: Trace; cwd: string } => {
+    const key = `${pi.version}-${name}-${variant}`;
+    const made = projects.get(key);
     if (made !== undefined) return made;
-    const trace = makeTrace(name);
-    const project = { trace, cwd: writeTraceProject(trace, join(setting.directory, `${pi.version}-${name}`)) };
-    projects.set(name, project);
+    const trace = makeTrace(name, variant);
+    const project = { trace, cwd: writeTraceProject(trace, join(setting.directory, key)) };
+    projects.set(key, project);
     return project;
   };
   return {
-    run: async ({ trace: name, id, provider, optimisation, pruning, compresses }) => {
-      const { trace, cwd } = projectOf(name);
-      script.begin(id, trace, compresses);
+    run: async ({ trace: name, variant = 0, id, provider, profile, optimisation, pruning, ...habits }) => {
+      const { trace, cwd } = projectOf(name, variant);
+      script.begin(id, trace, habits);
       const { sessionId } = await client.request("session/create", {
         ...{ cwd, model: `${provider}/${id}`, extensions: [traceExtension] },
+        ...(profile !== undefined && { profile }),
         ...(optimisation !== undefined && { optimisation }),
         ...(pruning !== undefined && { pruning }),
       });
       for (const { text } of trace.prompts) {
         await client.request("session/prompt", { sessionId, text });
-        await client.request("session/waitForIdle", { sessionId });
+        await idle(client, sessionId);
       }
       await client.request("session/close", { sessionId });
       const spending = script.spending(id);
@@ -85,4 +88,17 @@ export async function startTraceStage(
       return spending;
     },
   };
+}
+
+/** Waits for the session, in parts that are shorter than the client's limit for a request. */
+async function idle(client: RawClient, sessionId: string): Promise<void> {
+  for (let isIdle = false; !isIdle; ) {
+    isIdle = await client.request("session/waitForIdle", { sessionId, timeoutMs: 30_000 }).then(
+      () => true,
+      (error: Error) => {
+        if (error.message.includes("was not idle within")) return false;
+        throw error;
+      },
+    );
+  }
 }

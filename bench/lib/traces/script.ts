@@ -3,6 +3,7 @@ import { type AnswerReply, answer, call, type Reply, type ToolCall, type Usage }
 import { Random } from "../../../test/soak/random.ts";
 import { Compressor, type CompressPolicy } from "../pruning/compressor.ts";
 import { PrefixWatch } from "../pruning/payload.ts";
+import { type AgainCounts, ReaderAgain } from "./reader-again.ts";
 import type { Trace, TraceCall, TraceTurn } from "./trace.ts";
 import { prose } from "./words.ts";
 
@@ -14,6 +15,9 @@ export interface Spending {
   readonly requests: readonly Usage[];
   /** Summaries, requested by pi or by one of our parts. */
   readonly summaries: readonly Usage[];
+  /** Those of `requests` whose answer gets an earlier result back. */
+  readonly again: readonly Usage[];
+  readonly gotBack: AgainCounts;
   /** Answers of the trace that were never requested. */
   readonly leftOver: number;
   /** Blocks that the model has created. */
@@ -31,6 +35,7 @@ interface Run {
   readonly turns: TraceTurn[];
   readonly requests: Usage[];
   readonly summaries: Usage[];
+  readonly again: Usage[];
   readonly searched: Set<string>;
   readonly described: Set<string>;
   /** Calls of the last answer that another tool executed. */
@@ -39,23 +44,38 @@ interface Run {
   calls: number;
   timeMs: number;
   readonly compressor: Compressor | undefined;
+  readonly reader: ReaderAgain | undefined;
   readonly prefix: PrefixWatch;
   first: LogEntry | undefined;
   /** Whether a summary was requested since the last request. */
   isSummarised: boolean;
 }
 
+/** What a model does apart from following its trace. Default: nothing. */
+export interface ModelHabits {
+  /** When it compresses. */
+  readonly compresses?: CompressPolicy | undefined;
+  /**
+   * It gets back what its request has lost: `edits`, a file's last read before each edit; a number, in addition each
+   * so manieth of the lost results, for example 5 for a fifth.
+   */
+  readonly readsAgain?: "edits" | number | undefined;
+}
+
 /** The model of all traces: a request's model identifies its run. */
 export class TraceScript {
   readonly #runs = new Map<string, Run>();
 
-  /** From now on requests to this model belong to the trace. `policy`: when the model compresses. Default: never. */
-  begin(model: string, trace: Trace, policy?: CompressPolicy): void {
+  /** From now on requests to this model belong to the trace. */
+  begin(model: string, trace: Trace, { compresses, readsAgain }: ModelHabits = {}): void {
+    const every = readsAgain === "edits" ? undefined : readsAgain;
     this.#runs.set(model, {
-      ...{ trace, turns: trace.prompts.flatMap(({ turns }) => turns), requests: [], summaries: [], timeMs: 0 },
+      ...{ trace, turns: trace.prompts.flatMap(({ turns }) => turns), timeMs: 0 },
+      ...{ requests: [], summaries: [], again: [] },
       ...{ searched: new Set<string>(), described: new Set<string>(), executed: [], calls: 0 },
       ...{
-        compressor: policy && new Compressor(policy),
+        compressor: compresses && new Compressor(compresses),
+        reader: readsAgain === undefined ? undefined : new ReaderAgain(trace, every),
         prefix: new PrefixWatch(),
         first: undefined,
         isSummarised: false,
@@ -64,9 +84,10 @@ export class TraceScript {
   }
 
   spending(model: string): Spending {
-    const { requests, summaries, turns, compressor, prefix, first } = this.#runOf(model);
+    const { requests, summaries, again, turns, compressor, reader, prefix, first } = this.#runOf(model);
     const compressions = compressor?.made ?? 0;
-    return { requests, summaries, leftOver: turns.length, compressions, prefix: prefix.counts, first };
+    const gotBack = reader?.counts ?? { recalls: 0, repeats: 0, unlike: 0 };
+    return { requests, summaries, again, gotBack, leftOver: turns.length, compressions, prefix: prefix.counts, first };
   }
 
   /** For the provider: the time of a request by the trace's own clock. */
@@ -80,7 +101,8 @@ export class TraceScript {
   /** For the provider: the model's answer. */
   readonly answer = (request: LogEntry): Reply => {
     const run = this.#runOf(request.model ?? "");
-    const isSummary = request.toolNames.length === 0;
+    // A part of ours requests some summaries with the conversation's tools.
+    const isSummary = request.toolNames.length === 0 || request.headers["x-trace-time"] === undefined;
     void request.ended.then(() => {
       if (request.usage !== undefined) (isSummary ? run.summaries : run.requests).push(request.usage);
     });
@@ -91,7 +113,12 @@ export class TraceScript {
     run.first ??= request;
     run.prefix.take(request, run.isSummarised || (run.compressor?.hasJustCompressed ?? false));
     run.isSummarised = false;
-    return identified(run, run.compressor?.next(request) ?? next(run, request.toolNames));
+    const other = run.compressor?.next(request);
+    if (other !== undefined) return identified(run, other);
+    const again = run.reader?.next(request, run.turns[0]);
+    if (again === undefined) return next(run, request.toolNames);
+    void request.ended.then(() => run.again.push(...[request.usage].flatMap((usage) => usage ?? [])));
+    return again;
   };
 
   #runOf(model: string): Run {
@@ -101,11 +128,15 @@ export class TraceScript {
   }
 }
 
-function identified(run: Run, reply: AnswerReply): AnswerReply {
+function identified(run: Run, reply: AnswerReply, calls: readonly TraceCall[] = []): AnswerReply {
+  const left = [...calls];
   const parts = reply.parts.map((part) => {
     if (part.kind !== "toolCall") return part;
     run.calls += 1;
-    return { ...part, id: `toolu_${String(run.calls).padStart(6, "0")}` };
+    const id = `toolu_${String(run.calls).padStart(6, "0")}`;
+    const made = left.shift();
+    if (made !== undefined) run.reader?.made(made, id);
+    return { ...part, id };
   });
   return { ...reply, parts };
 }
@@ -114,18 +145,21 @@ function next(run: Run, declared: readonly string[]): AnswerReply {
   // Tools that cannot run on the model's behalf were declared instead, and are now called by name.
   const again = run.executed.filter(({ tool }) => declared.includes(tool));
   run.executed = [];
-  if (again.length > 0) return answer("It is declared now.", ...again.map(({ tool, args }) => call(tool, args)));
+  if (again.length > 0) {
+    const calls = again.map(({ tool, args }) => call(tool, args));
+    return identified(run, answer("It is declared now.", ...calls), again);
+  }
   const [turn] = run.turns;
   if (turn === undefined) return answer("The trace has no further answers.");
   const hidden = turn.calls.filter(({ tool }) => !declared.includes(tool));
   const found = looksFor(run, hidden, declared);
-  if (found !== undefined) return found;
+  if (found !== undefined) return identified(run, found);
   run.turns.shift();
   run.executed = hidden;
   const calls = turn.calls.map((one) =>
     hidden.includes(one) ? call("execute_tool", { id: one.tool, params: one.args }) : call(one.tool, one.args),
   );
-  return answer(turn.text, ...calls);
+  return identified(run, answer(turn.text, ...calls), turn.calls);
 }
 
 /** Before a model first calls a tool that is not declared, it searches for the tool and reads its description. */

@@ -23,19 +23,16 @@ export interface Bill {
   /** Requests that read less than the previous request had left in the cache. */
   readonly breaks: number;
   readonly missedTokens: number;
+  /** The part of the requests that only get earlier results back. */
+  readonly againUsd: number;
 }
 
 /** Smaller losses come from the service's own granularity. */
 const noiseTokens = 1_024;
 
-export function billOf({ requests, summaries }: Spending, prices: Prices): Bill {
+export function billOf({ requests, summaries, again }: Spending, prices: Prices): Bill {
   const all = [...requests, ...summaries];
-  const sum = (of: (usage: Usage) => number): number => all.reduce((total, usage) => total + of(usage), 0);
-  const price = (tokens: number, each: number): number => (tokens * each) / 1_000_000;
-  const tokensSent = sum(sentIn);
-  const written = sum(({ cacheWriteTokens }) => cacheWriteTokens);
-  const writeUsd = price(written, prices.cacheWrite);
-  const read = sum(({ cacheReadTokens }) => cacheReadTokens);
+  const tokensSent = sum(all, sentIn);
   const missed = requests.flatMap((usage, at) => {
     const before = requests[at - 1];
     const kept = before === undefined ? 0 : Math.min(sentIn(before), sentIn(usage));
@@ -45,22 +42,35 @@ export function billOf({ requests, summaries }: Spending, prices: Prices): Bill 
     requests: requests.length,
     summaries: summaries.length,
     tokensSent,
-    writeUsd,
-    usd:
-      writeUsd +
-      price(read, prices.cacheRead) +
-      price(
-        sum(({ inputTokens }) => inputTokens),
-        prices.input,
-      ) +
-      price(
-        sum(({ outputTokens }) => outputTokens),
-        prices.output,
-      ),
-    hitRate: read / tokensSent,
+    writeUsd: price(
+      sum(all, ({ cacheWriteTokens }) => cacheWriteTokens),
+      prices.cacheWrite,
+    ),
+    usd: costOf(all, prices),
+    hitRate: sum(all, ({ cacheReadTokens }) => cacheReadTokens) / tokensSent,
     breaks: missed.length,
     missedTokens: missed.reduce((total, tokens) => total + tokens, 0),
+    againUsd: costOf(again, prices),
   };
+}
+
+function costOf(usages: readonly Usage[], prices: Prices): number {
+  return sum(
+    usages,
+    ({ inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }) =>
+      price(inputTokens, prices.input) +
+      price(outputTokens, prices.output) +
+      price(cacheReadTokens, prices.cacheRead) +
+      price(cacheWriteTokens, prices.cacheWrite),
+  );
+}
+
+function price(tokens: number, each: number): number {
+  return (tokens * each) / 1_000_000;
+}
+
+function sum(usages: readonly Usage[], of: (usage: Usage) => number): number {
+  return usages.reduce((total, usage) => total + of(usage), 0);
 }
 
 function sentIn({ inputTokens, cacheReadTokens, cacheWriteTokens }: Usage): number {

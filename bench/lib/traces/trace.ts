@@ -1,5 +1,7 @@
 export const traceNames = ["short", "autonomous", "dialogue", "tools"] as const;
-export type TraceName = (typeof traceNames)[number];
+/** Sessions that outgrow large windows. */
+export const longTraceNames = ["long run", "long dialogue"] as const;
+export type TraceName = (typeof traceNames)[number] | (typeof longTraceNames)[number];
 
 /** The kind of a call: each kind has a fixed share of the results' tokens. */
 export type CallKind = "read" | "shell" | "other";

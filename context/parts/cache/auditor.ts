@@ -7,7 +7,7 @@ import { CacheLedger, type Reported } from "./cache-ledger.ts";
 import type { ChangeLog } from "./change-log.ts";
 import { type Difference, firstDifference } from "./difference.ts";
 import { asksForOneToken, type PayloadView, viewOf } from "./payload.ts";
-import { cacheLifetimeMs, missCost } from "./prices.ts";
+import { hasLikelyExpired, missCost } from "./prices.ts";
 import { changedSections, type PromptText, promptText } from "./sections.ts";
 import { editCause, type Since, whatCameSince } from "./since.ts";
 
@@ -167,7 +167,7 @@ export class Auditor {
   #compare(before: Answered, made: Made, ctx: ExtensionContext): Comparison {
     const { changes } = this.#options;
     const audit = this.#of(ctx);
-    const isLate = made.at - audit.usedAt > cacheLifetimeMs(ctx.model);
+    const isLate = hasLikelyExpired(made.at - audit.usedAt, ctx.model);
     if (before.model !== made.model) return { cause: "model", position: "model", isLate };
     const difference = firstDifference(withoutPassing(before.view, changes), made.view);
     if (difference?.place !== "system") audit.varied = [];
@@ -230,7 +230,7 @@ function emptyAudit(sessionId: string): AuditMemory {
 function resumed({ sessionManager, model }: ExtensionContext): AuditMemory["resumed"] {
   const { last, usedAt, isBroken } = branchUse(sessionManager);
   if (last === undefined || isBroken) return undefined;
-  const isLate = Date.now() - usedAt > cacheLifetimeMs(model);
+  const isLate = hasLikelyExpired(Date.now() - usedAt, model);
   return { model: `${last.provider}/${last.model}`, cachedTokens: last.cachedTokens, isLate };
 }
 

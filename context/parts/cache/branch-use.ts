@@ -11,8 +11,10 @@ export interface AnswerUse {
   readonly model: string;
   /** Tokens of the whole prompt. */
   readonly inputTokens: number;
-  /** Tokens of the prompt in the service's cache, as reported. */
+  /** Tokens of the prompt in the service's cache, as reported, and those read from it and written to it. */
   readonly cachedTokens: number;
+  readonly readTokens: number;
+  readonly writtenTokens: number;
 }
 
 /** The usage of a branch's requests. */
@@ -30,11 +32,17 @@ export interface BranchUse {
   readonly isBroken: boolean;
   /** Mean requests per prompt: 10 before the first prompt has ended, and at least those of the current prompt. */
   readonly requestsPerPrompt: number;
+  /** Mean tokens by which a request is larger than the one before. `undefined`: unknown. */
+  readonly growthTokens: number | undefined;
+  /** Whether at least two answers reported their usage, and none a cached token. */
+  readonly isUncached: boolean;
 }
 
 /** Entries read from the leaf backwards; older ones do not help to predict. */
 const maxEntries = 5_000;
 const expectedAtFirst = 10;
+/** Requests whose growth is averaged. */
+const maxGrowths = 100;
 
 /** Reads the session from the leaf towards the root. */
 export function branchUse(session: Session): BranchUse {
@@ -46,10 +54,14 @@ export function branchUse(session: Session): BranchUse {
   /** The newest first. */
   const steps: Step[] = [];
   let seen = 0;
+  const growth = new Growth();
+  let isCached = false;
   for (const entry of fromLeaf(session)) {
     if (seen === maxEntries) break;
     seen += 1;
     const answer = answerIn(entry);
+    growth.take(entry, answer);
+    isCached ||= answer !== undefined && answer.cachedTokens > 0;
     const isOne = answer !== undefined || isSilent(entry);
     if (newest === undefined) {
       isBroken ||= entry.type === "compaction" || entry.type === "branch_summary";
@@ -62,7 +74,32 @@ export function branchUse(session: Session): BranchUse {
   }
   isBroken ||= newest !== undefined && newestAnswer(session.getEntries()) !== newest.id;
   const models = newest === undefined ? [] : [modelIn(newest), askedOf].filter((model) => model !== undefined);
-  return { last, models, usedAt, isBroken, requestsPerPrompt: perPrompt(steps.reverse()) };
+  return {
+    ...{ last, models, usedAt, isBroken, requestsPerPrompt: perPrompt(steps.reverse()) },
+    growthTokens: growth.mean,
+    isUncached: !isCached && growth.answers > 1,
+  };
+}
+
+/** The growth of requests that only add to the one before, read from the newest on. */
+class Growth {
+  readonly #all: number[] = [];
+  #newer: AnswerUse | undefined;
+  answers = 0;
+
+  take({ type }: SessionEntry, answer: AnswerUse | undefined): void {
+    if (type === "context_edit" || type === "compaction" || type === "branch_summary") this.#newer = undefined;
+    if (answer === undefined) return;
+    this.answers += 1;
+    const grown = (this.#newer?.inputTokens ?? 0) - answer.inputTokens;
+    if (grown > 0 && this.#newer?.model === answer.model && this.#all.length < maxGrowths) this.#all.push(grown);
+    this.#newer = answer;
+  }
+
+  get mean(): number | undefined {
+    const { length } = this.#all;
+    return length === 0 ? undefined : this.#all.reduce((sum, grown) => sum + grown, 0) / length;
+  }
 }
 
 /** `call`: an answer that continues the run. `end`: an answer that ends it. `failure`: no answer. */
@@ -98,13 +135,15 @@ function stepOf(entry: SessionEntry, isAnswered: boolean): Step | undefined {
 }
 
 /** The usage in an assistant entry. `undefined`: not answered. */
-function answerIn(entry: SessionEntry): AnswerUse | undefined {
+export function answerIn(entry: SessionEntry): AnswerUse | undefined {
   if (entry.type !== "message" || entry.message.role !== "assistant") return undefined;
   const { provider, model, usage } = entry.message;
   // A hand-written file need not have it.
-  const cachedTokens = countOf(usage?.cacheRead) + countOf(usage?.cacheWrite);
+  const [readTokens, writtenTokens] = [countOf(usage?.cacheRead), countOf(usage?.cacheWrite)];
+  const cachedTokens = readTokens + writtenTokens;
   const inputTokens = countOf(usage?.input) + cachedTokens;
-  return inputTokens > 0 ? { entryId: entry.id, provider, model, inputTokens, cachedTokens } : undefined;
+  if (inputTokens === 0) return undefined;
+  return { entryId: entry.id, provider, model, inputTokens, cachedTokens, readTokens, writtenTokens };
 }
 
 /** Whether an entry is an answer without usage. */

@@ -59,13 +59,7 @@ export class CacheLedger {
     return true;
   }
 
-  /** The loss by one cause. */
-  lost(cause: string): { readonly tokens: number; readonly usd: number } {
-    const { missedTokens = 0, missedUsd = 0 } = this.#causes.get(cause) ?? {};
-    return { tokens: missedTokens, usd: missedUsd };
-  }
-
-  report(): Result<"cache/report"> {
+  report(): Omit<Result<"cache/report">, "edits"> {
     const all = this.#input + this.#cacheRead + this.#cacheWrite;
     return {
       requests: this.#requests,

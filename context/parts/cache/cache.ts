@@ -5,6 +5,7 @@ import type { PartStatus } from "../optimisation/part-states.ts";
 import { type AuditMemory, Auditor } from "./auditor.ts";
 import { CacheLedger } from "./cache-ledger.ts";
 import type { CacheRule } from "./cache-rule.ts";
+import { editPrices } from "./edit-history.ts";
 import { withSoundMarks } from "./marks.ts";
 import { withSortedTools } from "./sort-tools.ts";
 
@@ -74,9 +75,9 @@ export function addCache({ pipeline, answer }: Pick<HostPort, "pipeline" | "answ
     part,
   );
 
-  answer("cache/report", () => {
+  answer("cache/report", (_params, ctx) => {
     if (!isAuditing()) throw new AskRefused("unsupported_by_pi", `The part "${part}" is off in this session.`);
-    return (audit.value?.ledger ?? new CacheLedger()).report();
+    return { ...(audit.value?.ledger ?? new CacheLedger()).report(), edits: editPrices(ctx) };
   });
   status.inspect(() => {
     const { causes, recent: _recent, volatile, ...figures } = (audit.value?.ledger ?? new CacheLedger()).report();

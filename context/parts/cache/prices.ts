@@ -36,13 +36,15 @@ function tierOf(cost: Cost, inputTokens: number): Omit<Cost, "tiers"> {
   return rates;
 }
 
-const defaultLifetimeMs = 300_000;
-const longLifetimeMs = 3_600_000;
+const isRetainedLong = (): boolean => process.env["PI_CACHE_RETENTION"] === "long";
 
-/** How long a service keeps a cache after its last use, as requested by pi. Milliseconds. */
-export function cacheLifetimeMs(model: Model | undefined): number {
-  const isLong = process.env["PI_CACHE_RETENTION"] === "long";
-  const seconds = model?.promptCache?.[isLong ? "long" : "short"];
-  if (seconds !== undefined) return seconds * 1_000;
-  return isLong ? longLifetimeMs : defaultLifetimeMs;
+/** How long a service keeps a cache after its last use, for the retention that pi requests. `undefined`: pi does not know. */
+export function cacheLifetimeMs(model: Model | undefined): number | undefined {
+  const seconds = model?.promptCache?.[isRetainedLong() ? "long" : "short"];
+  return seconds === undefined ? undefined : seconds * 1_000;
+}
+
+/** Whether a cache that was last used this long ago has most likely expired: after five minutes or an hour where pi does not know. */
+export function hasLikelyExpired(ageMs: number, model: Model | undefined): boolean {
+  return ageMs > (cacheLifetimeMs(model) ?? (isRetainedLong() ? 3_600_000 : 300_000));
 }

@@ -8,7 +8,7 @@ import type { Boundary, BoundaryProposal } from "../../../extension/boundary.ts"
 import type { HostPort } from "../../../extension/engine-port.ts";
 import { type AgentMessage, messageOf } from "../../../extension/pi-types.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
-import { type Threshold, thresholdOf } from "../../../protocol/optimisation/threshold.ts";
+import type { Threshold } from "../../../protocol/optimisation/threshold.ts";
 import { COST_MARK_TYPE, markData } from "../../cost/marks.ts";
 import { fileStart } from "../../small-file.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
@@ -17,6 +17,7 @@ import type { CompactionAdvice } from "./advice.ts";
 import { type Cut, cutOf } from "./cut.ts";
 import { COMPACTION_ENTRY, type CompactionDetails, historyOf, turnsSince } from "./history.ts";
 import { type Summary, type SummaryUsage, summarise } from "./summary.ts";
+import { sessionThreshold } from "./threshold.ts";
 
 const part = "compaction";
 
@@ -72,10 +73,8 @@ class Compaction {
   /** `undefined`: the part is off, or pi's own settings apply. */
   threshold(ctx: ExtensionContext): Threshold | undefined {
     const config = this.#needs.config();
-    if (!config.enabled || (config.route !== "draft" && config.route !== "auto") || ctx.model === undefined) {
-      return undefined;
-    }
-    return thresholdOf(config, ctx.model);
+    if (!config.enabled || (config.route !== "draft" && config.route !== "auto")) return undefined;
+    return sessionThreshold(config, ctx);
   }
 
   modelChosen(ctx: ExtensionContext): void {

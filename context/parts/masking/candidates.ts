@@ -7,6 +7,11 @@ export interface ContextEntry {
   readonly messages: readonly AgentMessage[];
 }
 
+/** Index of the last answer: entries before it were in the last request, and so in the cache. -1: none. */
+export function cachedUntil(context: readonly ContextEntry[]): number {
+  return context.findLastIndex(({ messages }) => messages.some(({ role }) => role === "assistant"));
+}
+
 type OutputMessage = Extract<AgentMessage, { role: "toolResult" | "bashExecution" }>;
 
 /** An output in the context: of a tool, or of a command of the user. */

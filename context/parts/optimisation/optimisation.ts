@@ -9,6 +9,7 @@ import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
 import { CompactionAdviser } from "../compaction/advice.ts";
 import { addCompaction } from "../compaction/compaction.ts";
+import { compactsAt } from "../compaction/threshold.ts";
 import { createEstimator } from "../estimator/estimator.ts";
 import { createRequestEntries } from "../map/request-entries.ts";
 import { addMaskedCommands } from "../masking/commands.ts";
@@ -16,6 +17,7 @@ import { addMasking } from "../masking/masking.ts";
 import { addFormat } from "../prompt/format.ts";
 import { addPrompt } from "../prompt/prompt.ts";
 import { keptCuts } from "../recall/pending-cuts.ts";
+import { addPendingEdits, PendingEdits } from "../recall/pending-edits.ts";
 import { createRecall } from "../recall/recall.ts";
 import { addToolResults } from "../tool-results/tool-results.ts";
 import { addDynamicTools, keptTools } from "../tools/dynamic-tools.ts";
@@ -37,7 +39,12 @@ export function optimisation(host: HostPort): void {
     ambiguous: () => masking.degraded("The messages of a request cannot be told from each other."),
     clear: () => masking.restored(),
   });
-  const cacheRule = createCacheRule({ config, audit });
+  const pending = new PendingEdits({ entries, isUnanswered });
+  const cacheRule = createCacheRule({
+    config,
+    nextTokens: (ctx) => estimator.context(ctx),
+    compactsAt: (ctx) => compactsAt(config().compaction, ctx),
+  });
   const advice = new CompactionAdviser();
 
   let pruning: PrunedWindow | undefined;
@@ -72,8 +79,9 @@ export function optimisation(host: HostPort): void {
       cuts,
     }),
   );
+  add([], () => addPendingEdits(host, { entries }, pending));
   add(["masking"], () => {
-    addMasking(host, { config: () => config().masking, recall, cacheRule, estimator, status: masking });
+    addMasking(host, { pi, config: () => config().masking, recall, pending, cacheRule, estimator, status: masking });
     addMaskedCommands(host, { recall, entries });
   });
   add(["cost"], () => addCost(host, { pi, config: () => config().cost, status: states.of("cost"), notify, fault }));
@@ -120,7 +128,7 @@ export function optimisation(host: HostPort): void {
   // Its section is the last one that parts add.
   add([], () => {
     const compaction = () => config().compaction;
-    pruning = addPruning(host, { estimator, cacheRule, recall, entries, advice, compaction });
+    pruning = addPruning(host, { estimator, cacheRule, recall, pending, entries, advice, compaction });
   });
   // The last part that writes sections, because the others search for their tags.
   add(["format"], () => addFormat(host, { config, estimator, status: states.of("format") }));

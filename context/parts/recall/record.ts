@@ -1,5 +1,6 @@
 import type { SessionEntry } from "../../../extension/pi-types.ts";
 import { isRecord } from "../../../protocol/objects.ts";
+import type { EditForecast } from "../../../protocol/optimisation/report.ts";
 
 /** `customType` of the entries, and key in a tool result's `details`, that record removed content. */
 export const RECALL_MARK = "pi-rpcd.recall";
@@ -27,10 +28,18 @@ export interface RecallRecord {
   readonly place: RecallPlace;
 }
 
-/** The cost of a change, in the custom entry of a batch. */
+/** The forecast for a batch, in its custom entry: its cost, and what it saves in the requests that profit. */
 export interface BatchCost {
   readonly tokens: number;
   readonly usd: number;
+  readonly requests: number;
+  readonly savedUsd: number;
+}
+
+const noCost: BatchCost = { tokens: 0, usd: 0, requests: 0, savedUsd: 0 };
+
+export function batchCost({ missedTokens, missedUsd, requests, savedUsd }: EditForecast): BatchCost {
+  return { tokens: missedTokens, usd: missedUsd, requests, savedUsd };
 }
 
 /** The removed outputs that an entry records. */
@@ -62,7 +71,7 @@ export function numberOf(id: string): number | undefined {
 }
 
 /** The data of the custom entry of a batch. */
-export function recordData(part: string, records: readonly RecallRecord[], cost: BatchCost): object {
+export function recordData(part: string, records: readonly RecallRecord[], cost: BatchCost = noCost): object {
   return { v: 1, part, records: records.map(written), cost };
 }
 
@@ -94,8 +103,14 @@ function batch(data: unknown): Recorded | undefined {
   if (!Array.isArray(records) || !isName(part)) return undefined;
   const sound = records.slice(0, maxRecords).flatMap((one: unknown) => (isRecord(one) ? (recordOf(one) ?? []) : []));
   if (!isRecord(cost)) return { records: sound };
-  const { tokens, usd } = cost;
-  return { records: sound, batch: { part, cost: { tokens: amount(tokens), usd: amount(usd) } } };
+  const { tokens, usd, requests, savedUsd } = cost;
+  const forecast: BatchCost = {
+    tokens: amount(tokens),
+    usd: amount(usd),
+    requests: amount(requests),
+    savedUsd: amount(savedUsd),
+  };
+  return { records: sound, batch: { part, cost: forecast } };
 }
 
 function written({ number, part, tool, tokens, place }: RecallRecord): object {

@@ -184,7 +184,7 @@ class DynamicTools {
     const all = allTools(pi);
     const isHiding = hasExposures(all);
     if (!isHiding && !allowActivation) {
-      this.#refuse("This version of pi cannot run one tool for another, and allowActivation is false.");
+      this.#refuse("This pi cannot run one tool for another, so all tools stay declared.");
       return;
     }
     const foreign = all.find(({ name }) => isOurs(name) && !this.#isRegistered);

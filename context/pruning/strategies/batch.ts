@@ -1,16 +1,14 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
 import type { CacheDecision } from "../../parts/cache/cache-rule.ts";
-import type { ContextEntry } from "../../parts/masking/candidates.ts";
-import { type BatchCost, type RecallRecord, recallIdOf } from "../../parts/recall/record.ts";
+import { type ContextEntry, cachedUntil } from "../../parts/masking/candidates.ts";
+import { type BatchCost, batchCost, type RecallRecord, recallIdOf } from "../../parts/recall/record.ts";
 import type { PruningServices } from "../pruning-services.ts";
 import type { Removal } from "./removal.ts";
 import { replacedBy } from "./replacement.ts";
 
 /** Smaller removals are not worth the mark that replaces them. */
 const minFreedTokens = 64;
-/** Even above the maximum size, the cache is not lost for less. */
-const minAboveMaxTokens = 1_000;
 /** Attempts; each retries an expensive batch without its older half. */
 const tries = 4;
 
@@ -46,42 +44,29 @@ export function batchOf(
   choice: Choice,
   ctx: ExtensionContext,
 ): Batch | undefined {
-  const { removals, tokensOf, isForced = false } = choice;
+  const { removals, tokensOf, isForced = false, isAboveMax } = choice;
   const possible = removals.reduce((sum, { target }) => sum + tokensOf(target.message), 0);
   if (possible === 0) return undefined;
   const { cacheRule } = host;
-  const isEverWorthIt =
-    isForced ||
-    isActed(
-      choice,
-      cacheRule.decide({ freedTokens: possible, suffixTokens: 0, isAboveMax: choice.isAboveMax }, ctx),
-      possible,
-    );
-  if (!isEverWorthIt) return undefined;
+  const decided = (freedTokens: number, suffixTokens: number): CacheDecision =>
+    cacheRule.decide({ freedTokens, suffixTokens, isAboveMax }, ctx);
+  if (!isForced && !decided(possible, 0).act) return undefined;
   let priced = removals.flatMap((removal) => {
     const freed = tokensOf(removal.target.message) - tokensOf(replacedBy(removal, recallIdOf(0)));
     return freed < minFreedTokens ? [] : [{ removal, freed }];
   });
   for (let tried = 0; tried < tries && priced.length > 0; tried += 1) {
     const freedTokens = priced.reduce((sum, { freed }) => sum + freed, 0);
-    const suffixTokens = suffixOf(choice, priced);
-    const { isAboveMax } = choice;
-    const decision = cacheRule.decide({ freedTokens, suffixTokens, isAboveMax }, ctx);
-    if (isForced || isActed(choice, decision, freedTokens)) {
-      const isCold = cacheRule.isCold(ctx);
-      return { priced, freedTokens, cost: { tokens: isCold ? 0 : suffixTokens, usd: decision.costUsd } };
-    }
+    const { act, forecast } = decided(freedTokens, suffixOf(choice, priced));
+    if (isForced || act) return { priced, freedTokens, cost: batchCost(forecast) };
     priced = priced.slice(Math.ceil(priced.length / 2));
   }
   return undefined;
 }
 
-function isActed({ isAboveMax }: Choice, { act }: CacheDecision, freedTokens: number): boolean {
-  return act && (!isAboveMax || freedTokens >= minAboveMaxTokens);
-}
-
-/** Tokens after the changes, from the first change to the first place that changes anyway. */
-function suffixOf({ context, changesFrom, tokensOf, isHidden }: Choice, priced: readonly PricedRemoval[]): number {
+/** Cached tokens after the changes, from the first change to the first place that changes anyway. */
+function suffixOf({ context, changesFrom: end, tokensOf, isHidden }: Choice, priced: readonly PricedRemoval[]): number {
+  const changesFrom = Math.min(end, cachedUntil(context));
   const from = priced[0]?.removal.target.at ?? changesFrom;
   let sum = 0;
   for (const { sourceEntry, messages } of context.slice(from, Math.max(from, changesFrom))) {

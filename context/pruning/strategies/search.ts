@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { tokensOnce } from "../../parts/estimator/estimator.ts";
-import type { ContextEntry } from "../../parts/masking/candidates.ts";
+import { type ContextEntry, cachedUntil } from "../../parts/masking/candidates.ts";
 import type { Block, PruningServices } from "../pruning-services.ts";
 import { type Batch, batchOf } from "./batch.ts";
 import { newestOutputs, type Planning, planned } from "./plan.ts";
@@ -55,8 +55,7 @@ export function freshBlocks(
 ): readonly Block[] {
   const { active } = blocks.on(ctx);
   if (active.length === 0) return [];
-  const answer = context.findLastIndex(({ messages }) => messages.some(({ role }) => role === "assistant"));
-  const since = new Set(context.slice(answer + 1).map(({ sourceEntry }) => sourceEntry.id));
+  const since = new Set(context.slice(cachedUntil(context) + 1).map(({ sourceEntry }) => sourceEntry.id));
   return active.filter(({ entryId }) => since.has(entryId));
 }
 

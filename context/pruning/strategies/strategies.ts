@@ -2,11 +2,11 @@ import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-
 import type { Boundary, BoundaryProposal } from "../../../extension/boundary.ts";
 import { AskRefused } from "../../../extension/engine-port.ts";
 import type { PruningChange } from "../../../protocol/pruning/report.ts";
+import { EDITS_MARK, editDraft, editsData } from "../../parts/recall/pending-edits.ts";
 import { RECALL_MARK, recallIdOf, recordData } from "../../parts/recall/record.ts";
 import type { PruningServices } from "../pruning-services.ts";
 import { type Announcements, isWritten } from "./announcements.ts";
 import { type Batch, type Replacement, replacementsOf } from "./batch.ts";
-import { EDITS_MARK, editDraft, editsData, type PendingEdits } from "./pending-edits.ts";
 import { prunedArguments } from "./pruned-arguments.ts";
 import type { StrategyName } from "./removal.ts";
 import { freshBlocks, type Order, type Scene } from "./search.ts";
@@ -21,7 +21,6 @@ export interface ManualPrune {
 }
 
 interface StrategyParts {
-  readonly pending: PendingEdits;
   readonly told: Announcements;
   /** Returns the batch of an order that is worth its cost. `undefined`: none now. */
   readonly find: (order: Order, scene: Scene, ctx: ExtensionContext) => Batch | undefined;
@@ -43,10 +42,11 @@ const maxAnswered = 1_000;
  * the edits and requests apply it until pi accepts them. Nothing is removed or applied while pruning is off.
  */
 export function addStrategies(
-  { boundary, on, pipeline, entries }: Pick<PruningServices, "boundary" | "on" | "pipeline" | "entries">,
-  host: Pick<PruningServices, "pi" | "off" | "pruning" | "recall" | "cacheRule" | "blocks">,
-  { pending, told, find, isManual }: StrategyParts,
+  { boundary, on, pipeline }: Pick<PruningServices, "boundary" | "on" | "pipeline">,
+  host: Pick<PruningServices, "pi" | "off" | "pruning" | "recall" | "cacheRule" | "blocks" | "pending">,
+  { told, find, isManual }: StrategyParts,
 ): ManualPrune {
+  const { pending } = host;
   const waiting: (number | undefined)[] = [];
   const offered: { readonly calls: number | undefined; readonly replacements: readonly Replacement[] }[] = [];
   const hindrance = (ctx: ExtensionContext): string | undefined => host.off(ctx) ?? host.recall.missing();
@@ -78,14 +78,14 @@ export function addStrategies(
     const replacements = batch === undefined ? [] : replacementsOf(host, batch, ctx);
     if (batch === undefined || replacements.length === 0) return [];
     for (const { customType, data } of recordDrafts(replacements, batch)) host.pi.appendEntry(customType, data);
-    host.pi.appendEntry(EDITS_MARK, editsData(replacements));
+    host.pi.appendEntry(EDITS_MARK, editsData(part, replacements));
     changed(host, replacements);
     told.now(replacements);
     return replacements;
   };
 
   host.recall.need(() => host.pruning().enabled);
-  host.recall.addSource((id, ctx) => prunedArguments(host.recall.registry, id, ctx, pending.on(ctx)));
+  host.recall.addSource((id, ctx) => prunedArguments(host.recall.registry, id, ctx, pending.contents(ctx)));
   boundary.contribute(
     part,
     (at): BoundaryProposal | undefined => {
@@ -93,7 +93,7 @@ export function addStrategies(
       const fresh = host.off(ctx) === undefined ? freshBlocks(host, state.context.contextEntries, ctx) : [];
       for (const { entryIds } of fresh) host.cacheRule.changed(blocksPart, entryIds);
       const isOff = hindrance(ctx) !== undefined;
-      const drafts: SessionBoundaryDraft[] = isOff ? [] : pending.drafts(ctx);
+      const drafts: SessionBoundaryDraft[] = [];
       const orders = isOff ? [] : ordered(ctx);
       if (isOn(ctx)) orders.push(orderByStrategies((strategy) => strategy !== "sizeDecay"));
       for (const order of orders) {
@@ -125,16 +125,8 @@ export function addStrategies(
     // The run had no later boundary.
     if (hindrance(ctx) === undefined) for (const order of orders) writeNow(order, ctx);
   });
-  entries.need((_messages, ctx) => hindrance(ctx) === undefined && pending.on(ctx).size > 0);
-  pipeline.use(
-    "context_with_system",
-    "bash",
-    (messages, ctx) => {
-      told.seen(ctx);
-      return hindrance(ctx) === undefined ? pending.applied(messages, ctx) : undefined;
-    },
-    part,
-  );
+  pending.rest(part, (ctx) => hindrance(ctx) !== undefined);
+  pipeline.use("context_with_system", "bash", (_messages, ctx) => told.seen(ctx), part);
 
   return {
     sweep: (calls, wait, ctx) => {
@@ -165,7 +157,7 @@ function recordDrafts(replacements: readonly Replacement[], { cost }: Batch) {
   const byStrategy = Map.groupBy(replacements, ({ record }) => record.part);
   return [...byStrategy].map(([strategy, ofOne], at) => {
     const records = ofOne.map(({ record }) => record);
-    const data = recordData(strategy, records, at === 0 ? cost : { tokens: 0, usd: 0 });
+    const data = at === 0 ? recordData(strategy, records, cost) : recordData(strategy, records);
     return { type: "custom" as const, customType: RECALL_MARK, data };
   });
 }

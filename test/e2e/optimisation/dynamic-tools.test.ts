@@ -9,7 +9,7 @@ const fixture = join(import.meta.dirname, "..", "..", "fixtures", "extension", "
 const canHide = piUnderTest().version !== "0.87.1";
 const builtIn = ["read", "bash", "edit", "write"];
 const three = ["search_tools", "describe_tools", "execute_tool"];
-const dynamicTools = { enabled: true } as const;
+const dynamicTools = { enabled: true, allowActivation: true } as const;
 
 test("with all tools deferred pi's own search is used, or the three tools if this pi has no search", async () => {
   await using stage = await startStage({ env: () => ({ MANY_TOOLS_EXPOSURE: "deferred" }) });

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { CompactionDetails } from "../../../context/parts/compaction/history.ts";
+import { leanOptimisation } from "../../../protocol/optimisation/config.ts";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import { Gate } from "../../../provider/gate.ts";
@@ -192,5 +193,38 @@ describe("in a window of 8,000 tokens", () => {
       figures: { window: 8_000, thresholdTokens: 4_000, fixedTokens: expect.any(Number) },
     });
     expect(provider.requests.some(isSummary)).toBe(false);
+  });
+});
+
+describe("with the profile lean", () => {
+  const rates = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
+  const twice = { input: 6, output: 30, cacheRead: 0.6, cacheWrite: 7.5 };
+  const sentence = "The committee met on Thursday and decided to postpone it. ";
+
+  test.for([
+    ["at 100,000 tokens of a window of a million", [], 100_000, 100_000],
+    ["at 100,000 tokens if requests are dearer only above 128,000", [128_000], 100_000, 100_000],
+    ["below a price tier that begins at 80,000 tokens", [80_000], 72_000, 79_999],
+  ] as const)("the context is compacted %s", async ([, above, least, most]) => {
+    await using provider = await startProvider({ otherwise: () => answer("Fine."), cache: {} });
+    const tiers = above.map((inputTokensAbove) => ({ inputTokensAbove, ...twice }));
+    await using pi = await startPi({
+      provider,
+      api: "scripted-anthropic",
+      models: [{ id: "model-1", contextWindow: 1_000_000, cost: { ...rates, tiers } }],
+      parts: { optimisation: resolveOptimisation(leanOptimisation), spillDirectory: "/nowhere", labels: {} },
+    });
+    for (const [at, sentences] of [2_500, 1_500, 6_500].entries()) {
+      provider.add(answer("I look.", call("bash", { command: "echo 1" })));
+      await pi.rpc({ type: "prompt", message: sentence.repeat(sentences) });
+      await pi.settled(at + 1);
+    }
+    const [compaction, ...more] = compactionsOf(pi);
+    expect(more).toEqual([]);
+    const { threshold, window, tokensBefore } = (compaction?.details["pi-rpcd"] ?? {}) as CompactionDetails;
+    expect(window).toBe(1_000_000);
+    expect(threshold).toBeGreaterThanOrEqual(least);
+    expect(threshold).toBeLessThanOrEqual(most);
+    expect(tokensBefore).toBeGreaterThan(threshold);
   });
 });

@@ -20,7 +20,12 @@ function parts(dynamicTools: NonNullable<OptimisationOptions["dynamicTools"]>): 
 }
 
 function options(dynamicTools: NonNullable<OptimisationOptions["dynamicTools"]>, env: PiOptions["env"] = {}) {
-  return { api: "scripted", after: ["many-tools"], parts: parts({ enabled: true, ...dynamicTools }), env } as const;
+  return {
+    api: "scripted",
+    after: ["many-tools"],
+    parts: parts({ enabled: true, allowActivation: true, ...dynamicTools }),
+    env,
+  } as const;
 }
 
 const toolsOf = ({ body }: LogEntry): string => JSON.stringify(body["tools"]);

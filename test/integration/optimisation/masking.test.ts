@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { Result } from "../../../protocol/methods.ts";
 import type { LogEntry } from "../../../provider/log.ts";
 import { call } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
@@ -86,6 +87,56 @@ test("outputs of commands are masked too, in a session without a file as well", 
   expect(await model.recall("r001")).toMatch(/^1000\n1001\n.*\n2000\na command of a person\n?$/su);
   expect(await model.recall("r002")).toBe(output("n1"));
 });
+
+test.for([
+  { lifetime: "is over", promptCache: { short: 300 }, pauseMs: 301_000, isCold: true },
+  { lifetime: "is not over", promptCache: { short: 3_600 }, pauseMs: 301_000, isCold: false },
+  { lifetime: "is unknown", promptCache: undefined, pauseMs: 3_601_000, isCold: false },
+] as const)(
+  "after a pause, old outputs are masked before the first request if the cache's life is over; it $lifetime",
+  async ({ promptCache, pauseMs, isCold }) => {
+    let shiftMs = 0;
+    await using provider = await startProvider({ cache: { now: () => Date.now() + shiftMs } });
+    await using pi = await startPi({
+      provider,
+      api: "scripted-anthropic",
+      before: ["cache-changes"],
+      after: ["emitting"],
+      models: [{ id: "model-1", ...(promptCache === undefined ? {} : { promptCache }) }],
+      optimisation: { masking: { enabled: true, afterTurns: 3, protectTokens: 0 }, cache: { enabled: true } },
+    });
+    const model = new Model(pi, provider);
+    const names = ["n1", "n2", "n3", "n4"];
+    await model.run(...names.map((name) => emit(name)));
+    const warm = await model.run(emit("n5"));
+    expect(warm.every((request) => names.every((name) => shows(request, name)))).toBe(true);
+    shiftMs = pauseMs;
+    await pi.rpc({ type: "prompt", message: `/cache-do clock ${pauseMs}` });
+
+    const requests = await model.run(emit("n6"), emit("n7"));
+    const masked = (request: LogEntry | undefined) => names.filter((name) => !shows(request, name));
+    const edits = () => entriesOf(pi).filter(({ type }) => type === "context_edit");
+    const report = await pi.send<Result<"cache/report">>({ kind: "ask", about: "cache/report", params: {} });
+    expect(requests.map(masked)).toEqual(requests.map(() => (isCold ? names : [])));
+    expect(edits()).toHaveLength(isCold ? 4 : 0);
+    expect(report.edits?.count).toBe(isCold ? 1 : 0);
+    if (!isCold) return;
+
+    // The cache that was gone is not lost by the edits, and no other one is.
+    expect(report.edits).toMatchObject({
+      predicted: { missedTokens: 0, missedUsd: 0 },
+      actual: { missedTokens: 0, missedUsd: 0, requests: 3 },
+    });
+    expect(report.edits?.actual.savedUsd).toBeGreaterThan(0);
+    expect(requests.slice(1).every((request, at) => isContinued(requests[at], request))).toBe(true);
+    await pi.revive();
+    expect(await model.calls(...["r001", "r004"].map((id) => call("recall", { id })))).toEqual([
+      output("n1"),
+      output("n4"),
+    ]);
+    expect(edits()).toHaveLength(4);
+  },
+);
 
 function freedBy(data: unknown): number {
   return (data as { records: { tokens: number }[] }).records.reduce((sum, { tokens }) => sum + tokens, 0);

@@ -81,6 +81,31 @@ test("a repeated read of an unchanged file is pruned, of a changed file is not, 
   expect(JSON.stringify(resumed.body["messages"])).toContain(JSON.stringify(last.body["messages"]).slice(1, -1));
 });
 
+test.for([
+  { expectedRequests: 2, removed: 0 },
+  { expectedRequests: 100, removed: 1 },
+])(
+  "above maxContext, a repeated read goes only if it pays: with $expectedRequests expected requests, $removed is removed",
+  async ({ expectedRequests, removed }) => {
+    await using provider = await startProvider({ cache: {} });
+    await using pi = await startPi({
+      provider,
+      furnish,
+      pruning: { enabled: true, maxContext: 1_000, minContext: 500 },
+      optimisation: { cache: { enabled: true }, masking: { expectedRequests } },
+    });
+    const model = new Model(pi, provider);
+    await model.run(read("src/a.ts"), read("src/b.ts"), read("src/a.ts"), call("bash", { command: "echo one" }));
+    expect(entriesOf(pi).filter(({ type }) => type === "context_edit")).toHaveLength(removed);
+    const { edits } = await pi.send<PruningStats>({ kind: "ask", about: "pruning/stats", params: {} });
+    expect(edits?.count).toBe(removed);
+    const { predicted, actual } = edits?.recent[0] ?? {};
+    if (removed === 0) return;
+    expect((predicted?.missedTokens ?? 0) / (actual?.missedTokens ?? 0)).toBeGreaterThan(0.85);
+    expect((predicted?.missedTokens ?? 0) / (actual?.missedTokens ?? 0)).toBeLessThan(1.15);
+  },
+);
+
 test("with a cold cache at a run's start, everything is removed before its first request, and pi gets the edits at its next boundary", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
@@ -126,8 +151,8 @@ test("a sweep removes the outputs that the user names, between runs immediately 
   });
   const ask = async <T>(about: string, params: object = {}) =>
     await pi.send<T>({ kind: "ask", about: `pruning/${about}`, params });
-  /** Without the estimator's changing figures about the prompt. */
-  const stats = async () => ({ ...(await ask<PruningStats>("stats")), standing: undefined });
+  /** Without the estimator's changing figures about the prompt, and without savings, which grow with each request. */
+  const stats = async () => ({ ...(await ask<PruningStats>("stats")), standing: undefined, edits: undefined });
   const model = new Model(pi, provider);
   await model.run(read("src/a.ts"), read("src/b.ts"), read("src/c.ts"));
   const swept = await ask<PruningChange>("sweep", { last: 2 });

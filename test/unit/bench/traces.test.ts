@@ -2,12 +2,12 @@ import { describe, expect, test } from "vitest";
 import { quantile } from "../../../bench/lib/statistics.ts";
 import { compositionOf } from "../../../bench/lib/traces/composition.ts";
 import { makeTrace } from "../../../bench/lib/traces/make.ts";
-import { callsOf, traceNames } from "../../../bench/lib/traces/trace.ts";
+import { callsOf, longTraceNames, traceNames } from "../../../bench/lib/traces/trace.ts";
 import { loadVocabulary } from "../../../provider/cache/vocabulary.ts";
 
 const { encode } = await loadVocabulary("cl100k_base");
 const count = (text: string): number => encode(text).length;
-const traces = traceNames.map((name) => makeTrace(name));
+const traces = [...traceNames, ...longTraceNames].map((name) => makeTrace(name));
 
 describe.each(traces)("the trace $name", (trace) => {
   const made = compositionOf(trace, count);
@@ -60,13 +60,27 @@ describe("the traces", () => {
     expect(quantile(sizes, 0.95) / 40_960).toBeLessThan(1.15);
   });
 
-  test("are ten turns, one prompt with sixty calls, forty prompts, and a hundred tools", () => {
-    const [short, autonomous, dialogue, tools] = traces;
+  test("are ten turns, one prompt with sixty calls, forty prompts, a hundred tools, and twice 300 calls", () => {
+    const [short, autonomous, dialogue, tools, longRun, longDialogue] = traces;
     expect(short?.prompts.flatMap(({ turns }) => turns)).toHaveLength(10);
     expect(autonomous?.prompts).toHaveLength(1);
     expect(autonomous?.prompts[0]?.turns.flatMap(({ calls }) => calls)).toHaveLength(60);
     expect(dialogue?.prompts).toHaveLength(40);
     expect(tools?.tools).toHaveLength(100);
     expect(new Set(tools?.tools.map(({ name }) => name)).size).toBe(100);
+    for (const [trace, prompts, pauses] of [
+      [longRun, 1, 0],
+      [longDialogue, 25, 4],
+    ] as const) {
+      expect(trace && callsOf(trace)).toHaveLength(300);
+      expect(trace?.prompts).toHaveLength(prompts);
+      expect(trace?.prompts.filter(({ pauseSeconds }) => pauseSeconds === 900)).toHaveLength(pauses);
+    }
+  });
+
+  test("have variants with the same shape and other texts", () => {
+    const [first, second] = [0, 1].map((variant) => makeTrace("long dialogue", variant));
+    expect(second?.prompts.map(({ turns }) => turns.length)).toEqual(first?.prompts.map(({ turns }) => turns.length));
+    expect(second?.prompts[0]?.text).not.toBe(first?.prompts[0]?.text);
   });
 });

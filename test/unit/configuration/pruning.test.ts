@@ -7,7 +7,7 @@ import { checkedParts } from "../../../protocol/configuration/part-options.ts";
 import { MAX_CONFIGURATION_BYTES } from "../../../protocol/configuration/whole.ts";
 import { defaultOptimisation } from "../../../protocol/optimisation/config.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
-import { defaultPruning, leanPruning } from "../../../protocol/pruning/config.ts";
+import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import { blocksLimit, limitTokens, pruningLimits } from "../../../protocol/pruning/limits.ts";
 import { PruningOptions } from "../../../protocol/pruning/options.ts";
 import { promptFiles } from "../../../protocol/pruning/prompts.ts";
@@ -61,8 +61,8 @@ describe("mistakes of pruning's configuration are named by its keys", () => {
     expect(wordsOf(value)).toEqual([words]);
   });
 
-  test("and the defaults, lean's values and the three forms of a limit are accepted", () => {
-    for (const value of [defaultPruning, leanPruning, { maxContext: 1, minContext: 0 }, { maxContext: 1_000 }]) {
+  test("and the defaults and the three forms of a limit are accepted", () => {
+    for (const value of [defaultPruning, { maxContext: 1, minContext: 0 }, { maxContext: 1_000 }]) {
       expect(wordsOf(value)).toEqual([]);
     }
     expect(wordsOf({ maxContext: "100%", minContext: "7.125%", blocks: { maxTokens: 2_000 } })).toEqual([]);
@@ -157,7 +157,7 @@ describe("layers", () => {
       },
     });
     expect(resolved.enabled).toBe(false);
-    expect(resolvePruning(leanPruning).enabled).toBe(true);
+    expect(resolvePruning({ enabled: true }).enabled).toBe(true);
   });
 });
 
@@ -184,8 +184,9 @@ describe("limits in tokens", () => {
     [{ models: { "a/b": { maxContext: "60%", minContext: 10_000 } } }, {}, [120_000, 10_000]],
     [{ models: { "a/c": { maxContext: "60%" } } }, {}, [160_000, 80_000]],
     [{}, { enabled: true, thresholdPercent: 0.85 }, [150_000, 80_000]],
-    [{}, { enabled: true, thresholdPercent: 0.85, maxContextTokens: 100_000 }, [80_000, 50_000]],
-    [{ maxContext: 160_000 }, { enabled: true, maxContextTokens: 100_000 }, [99_999, 69_999]],
+    [{}, { enabled: true, thresholdPercent: 0.85, maxContextTokens: 100_000 }, [85_714, 57_143]],
+    [{}, { enabled: true }, [85_714, 57_143]],
+    [{ maxContext: 160_000 }, { enabled: true, maxContextTokens: 100_000 }, [99_999, 57_143]],
     [{}, { enabled: false, thresholdPercent: 0.6 }, [160_000, 80_000]],
   ])("of %j with compaction %j", (pruning, compaction, limits) => {
     expect(limitsOf(pruning, compaction)).toEqual(limits);

@@ -23,6 +23,8 @@ const removed = (part: string, number: number, tokens: number, entryId = "e1") =
   recordData(part, [{ number, part, tool: "read", tokens, place: { kind: "entry", entryId } }], {
     tokens: 500,
     usd: 0.01,
+    requests: 0,
+    savedUsd: 0,
   });
 
 /** The counts of a session of these entries. */
@@ -143,7 +145,7 @@ test("sums of hand-edited values stay numbers", () => {
     const data = recordData(
       "deduplication",
       [{ number: at, part: "deduplication", tool: "read", tokens: 1e308, place: { kind: "entry", entryId: "e1" } }],
-      { tokens: 1e308, usd: 1e308 },
+      { tokens: 1e308, usd: 1e308, requests: 1e308, savedUsd: 1e308 },
     );
     branch.add({ type: "custom", customType: "pi-rpcd.recall", data });
     branch.compress("One", block(`b${at}`, 1e308, 0));

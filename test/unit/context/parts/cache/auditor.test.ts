@@ -33,7 +33,7 @@ test("an edit of a part is attributed to it, however long ago it was proposed, a
     missedTokens: 17_920,
   });
   expect(session.broken[0]?.missedUsd).toBeCloseTo((17_920 * 3.45) / 1_000_000, 9);
-  expect(session.audit.value?.ledger.lost("edit:masking").tokens).toBe(17_920);
+  expect(session.audit.value?.ledger.report().causes["edit:masking"]?.missedTokens).toBe(17_920);
   session.branch.append("context_edit", { targetId: target, replacement: { content: "Edited." } });
   const edited = [first, call, { ...result, content: "Edited." }];
   expect(session.request({ messages: edited, usage: read(2_048) })).toEqual(["edit:foreign"]);

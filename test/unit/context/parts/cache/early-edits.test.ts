@@ -47,12 +47,15 @@ test("if 2 % of the requests edit early text, their share of the uncached input 
 });
 
 test("under the rule, changes of 200 requests are few batches, and no others break the cache", () => {
-  const prices = { read: 0.3, miss: 3.75 };
+  const cost = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
   const kept = 10;
   const { batches, causes } = run(({ open }) => {
     const freed = Math.max(0, open - kept) * outputTokens;
     const change = { freedTokens: freed, suffixTokens: kept * outputTokens };
-    const facts = { isCold: false, prices, expectedRequests: 10, minBatchTokens: 30_000 };
+    const facts = {
+      ...{ isCold: false, isUncached: false, cost, expectedRequests: 10, minBatchTokens: 30_000 },
+      ...{ requestTokens: 60_000, growthTokens: 1_000, compactsAt: undefined },
+    };
     return decideByRule(change, facts).act ? open - kept : 0;
   });
   expect(batches).toBe(6);

@@ -12,7 +12,7 @@ const model = { provider: "anthropic", id: "claude", contextWindow: 200_000 };
 
 describe("the threshold", () => {
   test("is a share of the model's window, and the rest is pi's reserve", () => {
-    expect(thresholdOf(config, model)).toEqual({
+    expect(thresholdOf({ ...config, thresholdPercent: 0.7 }, model)).toEqual({
       window: 200_000,
       tokens: 140_000,
       reserveTokens: 60_000,
@@ -33,13 +33,30 @@ describe("the threshold", () => {
     }
   });
 
+  const tiered = (...above: readonly number[]) => ({
+    ...model,
+    contextWindow: 1_000_000,
+    cost: { tiers: above.map((inputTokensAbove) => ({ inputTokensAbove })) },
+  });
+
+  test.for([
+    ["of a large window is 100,000 tokens", {}, tiered(), 2_500, 100_000],
+    ["is a usual turn below a price tier", {}, tiered(272_000, 96_000), 2_500, 93_500],
+    ["is at most a tenth below a price tier", {}, tiered(64_000), 50_000, 57_600],
+    ["ignores lower tiers", {}, tiered(63_999), 2_500, 100_000],
+    ["follows a given number", { maxContextTokens: 300_000 }, tiered(96_000), 2_500, 300_000],
+    ["follows a given percentage", { thresholdPercent: 0.7 }, tiered(96_000), 2_500, 700_000],
+  ] as const)("%s", ([, given, of, turnTokens, tokens]) => {
+    expect(thresholdOf({ ...config, ...given }, of, turnTokens)?.tokens).toBe(tokens);
+  });
+
   test("can be preferred for one model: no such preference goes unread", () => {
     const models = { "anthropic/claude": { thresholdPercent: 0.5 }, "openai/gpt": { maxContextTokens: 50_000 } };
     expect(thresholdOf({ ...config, models }, model)?.tokens).toBe(100_000);
     expect(thresholdOf({ ...config, models }, { ...model, provider: "openai", id: "gpt" })?.tokens).toBe(50_000);
     expect(thresholdOf({ ...config, maxContextTokens: 60_000 }, model)?.tokens).toBe(60_000);
     const none = { "anthropic/claude": { maxContextTokens: null } };
-    expect(thresholdOf({ ...config, maxContextTokens: 60_000, models: none }, model)?.tokens).toBe(140_000);
+    expect(thresholdOf({ ...config, maxContextTokens: 60_000, models: none }, model)?.tokens).toBe(100_000);
   });
 });
 

@@ -27,12 +27,19 @@ function masked(numbers: number) {
     },
     isProtected: () => false,
   };
-  addMasking(unchecked({ boundary }), {
+  addMasking(unchecked({ boundary, on: () => undefined }), {
+    pi: { appendEntry: () => undefined },
+    pending: { on: () => new Map() },
     config: () => resolveOptimisation({ masking: { enabled: true, afterTurns: 1, protectTokens: 0 } }).masking,
     recall: partial(recall),
     estimator: { message: (message) => JSON.stringify(message).length },
     cacheRule: {
-      decide: () => ({ act: true, why: "saves", costUsd: 0, savedUsdPerRequest: 0 }),
+      isCold: () => false,
+      decide: () => ({
+        act: true,
+        why: "saves",
+        forecast: { missedTokens: 0, missedUsd: 0, requests: 0, savedUsd: 0 },
+      }),
       changed: (_part, ids) => void changed.push(...ids),
     },
     status,

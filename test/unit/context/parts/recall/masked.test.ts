@@ -17,7 +17,7 @@ test("an output that was recorded again after a crash counts as removed once, an
     place: { kind: "entry", entryId: result },
   };
   const recorded = (one: RecallRecord): string =>
-    branch.add({ type: "custom", customType: RECALL_MARK, data: recordData(one.part, [one], { tokens: 0, usd: 0 }) });
+    branch.add({ type: "custom", customType: RECALL_MARK, data: recordData(one.part, [one]) });
   recorded(record);
   recorded({ ...record, tokens: 48 });
   recorded({ ...record, part: "sizeDecay", tokens: 7 });

@@ -20,7 +20,7 @@ const record = (number: number, more: Partial<RecallRecord> = {}): RecallRecord 
   place: { kind: "entry", entryId: `t${number}` },
   ...more,
 });
-const cost = { tokens: 5, usd: 0.5 };
+const cost = { tokens: 5, usd: 0.5, requests: 3, savedUsd: 2 };
 const sum = "ab".repeat(32);
 const spilled = { kind: "spill", sha256: sum, bytes: 7 } as const;
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { executedTool } from "../../../../../context/parts/tool-results/tool-results.ts";
 import type { TakenTools } from "../../../../../context/parts/tools/dynamic-tools.ts";
+import { resolveOptimisation } from "../../../../../protocol/optimisation/resolve.ts";
 import { FakeSession, numbered } from "./fake-session.ts";
 
 const three = ["search_tools", "describe_tools", "execute_tool"];
@@ -223,10 +224,11 @@ describe("on a pi that cannot run one tool on behalf of another", () => {
     expect(await activated(session, "bash")).toBe("! bash is declared to you: call it by its name.");
   });
 
-  test("without activation nothing is hidden, because hidden tools could not be reached", () => {
+  test("without activation, which is the default, nothing is hidden, and the part says why", () => {
     const session = new FakeSession({ isNew: false, config: { allowActivation: false } }).start();
     expect(session.declared).toHaveLength(32);
-    expect(session.degraded).toHaveLength(1);
+    expect(session.degraded).toEqual(["This pi cannot run one tool for another, so all tools stay declared."]);
+    expect(resolveOptimisation({ dynamicTools: { enabled: true } }).dynamicTools.allowActivation).toBe(false);
   });
 
   test("a tool that another extension activates stays active, though it was hidden before", () => {

@@ -184,7 +184,10 @@ export class FakeSession {
       pi: unchecked(pi),
       config: () => {
         if (this.#resolved?.of !== this.config) {
-          this.#resolved = { of: this.config, config: resolveOptimisation({ dynamicTools: this.config }) };
+          this.#resolved = {
+            of: this.config,
+            config: resolveOptimisation({ dynamicTools: { allowActivation: true, ...this.config } }),
+          };
         }
         return this.#resolved.config.dynamicTools;
       },

@@ -23,7 +23,7 @@ test("in a message with two calls only the removed arguments are recalled, also 
   branch.add({
     type: "custom",
     customType: "pi-rpcd.recall",
-    data: recordData("purgeErrors", [record], { tokens: 0, usd: 0 }),
+    data: recordData("purgeErrors", [record]),
   });
   const content = [call("c1", "[content: 300 B pruned; recall r007]"), call("c2", whole)];
   const registry = new RecallRegistry();

@@ -1,10 +1,10 @@
 import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { BranchView } from "../../../extension/branch-view.ts";
+import type { HostPort } from "../../../extension/engine-port.ts";
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
 import { isRecord } from "../../../protocol/objects.ts";
 import { EntryFold } from "../../folds.ts";
-import type { PruningServices } from "../pruning-services.ts";
-import type { Replacement } from "./batch.ts";
+import type { RequestEntries } from "../map/request-entries.ts";
 
 /**
  * `customType` of the entries with edits made between runs. pi accepts edits only at boundaries of runs, so requests
@@ -12,31 +12,44 @@ import type { Replacement } from "./batch.ts";
  */
 export const EDITS_MARK = "pi-rpcd.edits";
 
+const part = "pendingEdits";
 const maxEdits = 10_000;
 type Content = readonly unknown[];
 type Edit = Extract<SessionBoundaryDraft, { type: "context_edit" }>;
 type Editable = Extract<AgentMessage, { role: "assistant" | "toolResult" }>;
 
-export function editsData(replacements: readonly Replacement[]): object {
-  return { v: 1, edits: replacements.map(({ targetId, content }) => ({ targetId, content })) };
-}
-
-export function editDraft({ targetId, content }: Pick<Replacement, "targetId" | "content">): Edit {
-  return { type: "context_edit", targetId, replacement: { content: [...content] as never } };
-}
-
-interface Recorded {
-  readonly heldBy: string;
+/** An entry's new content. */
+interface NewContent {
   readonly targetId: string;
   readonly content: Content;
 }
-/** Contents by target entry. */
-type Open = ReadonlyMap<string, Content>;
+
+/** `owner`: the part that makes the edits. */
+export function editsData(owner: string, edits: readonly NewContent[]): object {
+  return { v: 1, part: owner, edits: edits.map(({ targetId, content }) => ({ targetId, content })) };
+}
+
+export function editDraft({ targetId, content }: NewContent): Edit {
+  return { type: "context_edit", targetId, replacement: { content: [...content] as never } };
+}
+
+interface Recorded extends NewContent {
+  readonly heldBy: string;
+  readonly owner: string;
+}
+/** Edits by target entry. */
+type Open = ReadonlyMap<string, Recorded>;
 const none: Open = new Map();
+
+export interface PendingEditsNeeds {
+  readonly entries: Pick<RequestEntries, "entryOf" | "copied" | "need">;
+  readonly isUnanswered: HostPort["isUnanswered"];
+}
 
 /** Recorded edits that pi does not have yet: a fold over the entries, filtered by the branch. */
 export class PendingEdits {
-  readonly #host: Pick<PruningServices, "entries" | "isUnanswered">;
+  readonly #host: PendingEditsNeeds;
+  readonly #hindered = new Map<string, (ctx: ExtensionContext) => boolean>();
   readonly #recorded = new EntryFold((): Recorded[] => [], takeEdits);
   /** The edits that are open at a leaf. */
   #open:
@@ -48,12 +61,17 @@ export class PendingEdits {
       }
     | undefined;
 
-  constructor(host: Pick<PruningServices, "entries" | "isUnanswered">) {
+  constructor(host: PendingEditsNeeds) {
     this.#host = host;
   }
 
-  /** Contents by target entry. */
-  on({ sessionManager }: Pick<ExtensionContext, "sessionManager">): ReadonlyMap<string, Content> {
+  /** Registers when a part's edits rest; without it, they always apply. */
+  rest(owner: string, isHindered: (ctx: ExtensionContext) => boolean): void {
+    this.#hindered.set(owner, isHindered);
+  }
+
+  /** All open edits by target entry, also those that rest. */
+  on({ sessionManager }: Pick<ExtensionContext, "sessionManager">): Open {
     const all = this.#recorded.of(sessionManager);
     if (all.length === 0) return none;
     const leaf = sessionManager.getLeafEntry()?.id;
@@ -61,22 +79,33 @@ export class PendingEdits {
     if (known?.all === all && known.count === all.length && known.leaf === leaf) return known.is;
     const branch = new BranchView(sessionManager);
     const is: Open = new Map(
-      all.flatMap(({ heldBy, targetId, content }) => {
+      all.flatMap((one) => {
+        const { heldBy, targetId, content } = one;
         const isOpen = branch.has(heldBy) && branch.isKept(targetId) && !branch.isEdited(targetId);
-        return isOpen && isFor(sessionManager.getEntry(targetId), content) ? [[targetId, content] as const] : [];
+        return isOpen && isFor(sessionManager.getEntry(targetId), content) ? [[targetId, one] as const] : [];
       }),
     );
     this.#open = { all, count: all.length, leaf, is };
     return is;
   }
 
+  /** Whether any edit applies now. */
+  isNeeded(ctx: ExtensionContext): boolean {
+    return this.#applying(ctx).length > 0;
+  }
+
   drafts(ctx: ExtensionContext): Edit[] {
-    return [...this.on(ctx)].map(([targetId, content]) => editDraft({ targetId, content }));
+    return this.#applying(ctx).map(editDraft);
+  }
+
+  /** The contents that apply now, by target entry. */
+  contents(ctx: ExtensionContext): ReadonlyMap<string, Content> {
+    return new Map(this.#applying(ctx).map(({ targetId, content }) => [targetId, content]));
   }
 
   /** The messages of a request with the pending edits applied. */
   applied(messages: readonly AgentMessage[], ctx: ExtensionContext): readonly AgentMessage[] | undefined {
-    const open = this.on(ctx);
+    const open = this.contents(ctx);
     if (open.size === 0) return undefined;
     let isChanged = false;
     const made = messages.map((message) => {
@@ -91,15 +120,40 @@ export class PendingEdits {
     });
     return isChanged ? made : undefined;
   }
+
+  #applying(ctx: ExtensionContext): Recorded[] {
+    return [...this.on(ctx).values()].filter(({ owner }) => this.#hindered.get(owner)?.(ctx) !== true);
+  }
+}
+
+/** Applies pending edits to requests, and gives them to pi at the next boundary, before all other edits. */
+export function addPendingEdits(
+  { boundary, pipeline }: Pick<HostPort, "boundary" | "pipeline">,
+  { entries }: Pick<PendingEditsNeeds, "entries">,
+  pending: PendingEdits,
+): void {
+  boundary.contribute(
+    part,
+    ({ ctx }) => {
+      const drafts = pending.drafts(ctx);
+      return drafts.length === 0 ? undefined : { drafts };
+    },
+    { edits: "deduplication" },
+  );
+  entries.need((_messages, ctx) => pending.isNeeded(ctx));
+  pipeline.use("context_with_system", "bash", (messages, ctx) => pending.applied(messages, ctx), part);
 }
 
 function takeEdits(all: Recorded[], entry: SessionEntry): void {
   if (entry.type !== "custom" || entry.customType !== EDITS_MARK) return;
   const { data } = entry;
   if (!isRecord(data) || data["v"] !== 1 || !Array.isArray(data["edits"])) return;
+  // Before masking used them, only pruning wrote such entries.
+  const owner = typeof data["part"] === "string" ? data["part"] : "strategies";
   for (const edit of data["edits"].slice(0, maxEdits) as unknown[]) {
     if (!isRecord(edit) || typeof edit["targetId"] !== "string" || !Array.isArray(edit["content"])) continue;
-    all.push({ heldBy: entry.id, targetId: edit["targetId"], content: edit["content"] as Content });
+    const { targetId, content } = edit;
+    all.push({ heldBy: entry.id, owner, targetId, content: content as Content });
   }
 }
 
