@@ -25,7 +25,7 @@ export const defaultOptimisation: OptimisationConfig = {
       grep: { keep: "head", head: 4_000, above: 6_000 },
       find: { keep: "head", head: 4_000, above: 6_000 },
       ls: { keep: "head", head: 4_000, above: 6_000 },
-      read: { keep: "none" },
+      read: { keep: "headTail", head: 8_000, tail: 2_000, above: 12_000 },
       "*": { keep: "headTail", head: 1_000, tail: 2_000, above: 12_000 },
     },
     errorTail: 2_000,

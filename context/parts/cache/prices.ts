@@ -25,7 +25,7 @@ export function missCost(cost: Cost | undefined, inputTokens: number, missedToke
 }
 
 /** The tier with the highest threshold below the size of the whole request, as in pi. */
-function tierOf(cost: Cost, inputTokens: number): Omit<Cost, "tiers"> {
+export function tierOf(cost: Cost, inputTokens: number): Omit<Cost, "tiers"> {
   let rates: Omit<Cost, "tiers"> = cost;
   let above = -1;
   for (const tier of cost.tiers ?? []) {

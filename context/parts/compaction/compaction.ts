@@ -1,4 +1,5 @@
 import type {
+  ExtensionAPI,
   ExtensionContext,
   SessionBeforeCompactEvent,
   SessionBeforeCompactResult,
@@ -11,13 +12,17 @@ import type { OptimisationConfig } from "../../../protocol/optimisation/config.t
 import type { Threshold } from "../../../protocol/optimisation/threshold.ts";
 import { COST_MARK_TYPE, markData } from "../../cost/marks.ts";
 import { fileStart } from "../../small-file.ts";
+import type { CacheRule } from "../cache/cache-rule.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
 import type { PartStatus, Reporter } from "../optimisation/part-states.ts";
 import type { CompactionAdvice } from "./advice.ts";
 import { type Cut, cutOf } from "./cut.ts";
 import { COMPACTION_ENTRY, type CompactionDetails, historyOf, turnsSince } from "./history.ts";
-import { type Summary, type SummaryUsage, summarise } from "./summary.ts";
+import { LastRequest } from "./last-request.ts";
+import { type LastOne, type Summary, type SummaryUsage, summarise } from "./summary.ts";
 import { sessionThreshold } from "./threshold.ts";
+
+type Model = NonNullable<ExtensionContext["model"]>;
 
 const part = "compaction";
 
@@ -32,19 +37,34 @@ const fullShare = 0.95;
 const maxPromptBytes = 64 * 1_024;
 
 export interface CompactionNeeds {
+  readonly pi: Pick<ExtensionAPI, "getThinkingLevel">;
   readonly config: () => OptimisationConfig["compaction"];
   readonly estimator: Pick<TokenEstimator, "near" | "refined" | "context" | "message" | "text">;
   readonly advice: CompactionAdvice;
+  readonly cacheRule: Pick<CacheRule, "isCold" | "changes">;
   readonly isUnanswered: HostPort["isUnanswered"];
   readonly status: PartStatus;
 }
 
 /** Compacts between two turns when the context exceeds a share of the model's window. */
 export function addCompaction(
-  { boundary: writer, on, onSession }: Pick<HostPort, "boundary" | "on" | "onSession">,
+  { boundary: writer, pipeline, on, onSession }: Pick<HostPort, "boundary" | "pipeline" | "on" | "onSession">,
   needs: CompactionNeeds,
 ): void {
-  const compaction = new Compaction(needs);
+  const last = new LastRequest();
+  const compaction = new Compaction(needs, last);
+  const isOn = (ctx: ExtensionContext): boolean => compaction.threshold(ctx) !== undefined;
+  pipeline.use(
+    "context_with_system",
+    "audit",
+    (_messages, ctx) => (isOn(ctx) ? last.listed(ctx) : last.forget()),
+    part,
+  );
+  pipeline.use("before_provider_request", "audit", (payload) => last.sent(payload), part);
+  for (const event of ["agent_settled", "model_select", "session_tree", "session_compact"] as const) {
+    on(part, event, () => last.forget());
+  }
+  onSession(() => last.forget(), part);
   needs.estimator.near((ctx) => compaction.threshold(ctx)?.tokens);
   writer.contribute(part, (boundary) => compaction.atBoundary(boundary));
   on(part, "session_before_compact", (event, ctx) => compaction.beforePis(event, ctx));
@@ -63,11 +83,13 @@ interface Plan {
 
 class Compaction {
   readonly #needs: CompactionNeeds;
+  readonly #last: LastRequest;
   /** The model with which no compaction could free enough. */
   #tooSmall: string | undefined;
 
-  constructor(needs: CompactionNeeds) {
+  constructor(needs: CompactionNeeds, last: LastRequest) {
     this.#needs = needs;
+    this.#last = last;
   }
 
   /** `undefined`: the part is off, or pi's own settings apply. */
@@ -187,9 +209,11 @@ class Compaction {
         maxTokens: maxSummary,
         prompt: this.#prompt(),
         tokensOf: (text) => estimator.text(text),
+        last: this.#lastUpTo(cut.lastSummarisedEntryId, model, ctx),
       },
       ctx,
     );
+    this.#last.forget();
     const name = `${model.provider}/${model.id}`;
     if ("failed" in summary) return { drafts: failed(summary, name) };
     const tokensAfter = Math.round(tokensBefore - cut.summarisedTokens + aroundSummary + estimator.text(summary.text));
@@ -209,6 +233,18 @@ class Compaction {
           details: { "pi-rpcd": own },
         },
       ],
+    };
+  }
+
+  #lastUpTo(entryId: string, { reasoning }: Pick<Model, "reasoning">, ctx: ExtensionContext): LastOne | undefined {
+    const { pi, cacheRule } = this.#needs;
+    const last = this.#last.upTo(entryId, ctx);
+    if (last === undefined) return undefined;
+    return {
+      ...last,
+      ...(cacheRule.isCold(ctx) ? { cachedTokens: 0 } : {}),
+      isThinking: reasoning && pi.getThinkingLevel() !== "off",
+      isPassing: (message) => cacheRule.changes.isPassingMessage(message),
     };
   }
 

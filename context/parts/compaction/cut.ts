@@ -9,6 +9,7 @@ export interface SeenEntry {
 export interface Cut {
   /** The messages that the summary replaces. */
   readonly summarised: readonly AgentMessage[];
+  readonly lastSummarisedEntryId: string;
   readonly firstKeptEntryId: string;
   readonly summarisedTokens: number;
   readonly keptTokens: number;
@@ -39,10 +40,17 @@ export function cutOf(entries: readonly SeenEntry[], options: CutOptions): Cut |
     keptTokens = kept;
   }
   const first = at === undefined ? undefined : seen[at];
-  if (first === undefined) return undefined;
+  const lastSummarised = at === undefined ? undefined : seen[at - 1];
+  if (first === undefined || lastSummarised === undefined) return undefined;
   const summarised = seen.slice(0, at).flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
   const summarisedTokens = sizes.slice(0, at).reduce((sum, size) => sum + size, 0);
-  return { summarised, firstKeptEntryId: first.sourceEntry.id, summarisedTokens, keptTokens };
+  return {
+    summarised,
+    lastSummarisedEntryId: lastSummarised.sourceEntry.id,
+    firstKeptEntryId: first.sourceEntry.id,
+    summarisedTokens,
+    keptTokens,
+  };
 }
 
 /** The kept part must not start with a result, because its call would be missing. */

@@ -108,9 +108,11 @@ export function optimisation(host: HostPort): void {
   );
   add(["compaction"], () =>
     addCompaction(host, {
+      pi,
       config: () => config().compaction,
       estimator,
       advice,
+      cacheRule,
       isUnanswered,
       status: states.of("compaction"),
     }),

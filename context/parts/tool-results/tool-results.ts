@@ -19,6 +19,7 @@ import { recallReport } from "../recall/report.ts";
 import { readLog, spill, sumOf } from "../recall/spill.ts";
 import { cutText } from "./cut.ts";
 import type { Kept } from "./json-borders.ts";
+import { isWholeRead } from "./whole-reads.ts";
 
 type ToolResults = OptimisationConfig["toolResults"];
 
@@ -59,7 +60,7 @@ export function addToolResults({ pipeline }: Pick<HostPort, "pipeline">, needs: 
       if (!config.enabled || neverCut.has(executedTool(event)) || isNested(event)) return undefined;
       const { text, images } = fromBlocks(event.content);
       const kept = keptOf(config, event, text.length);
-      if (kept === undefined) return undefined;
+      if (kept === undefined || isWholeRead(event, ctx)) return undefined;
       const made = cap(needs, event, { text, kept, maxBytes: config.spillMaxMiB * mebibyte, counts }, ctx);
       if (made === undefined) return undefined;
       counts.cut += 1;

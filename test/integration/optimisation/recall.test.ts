@@ -159,6 +159,53 @@ test("results are cut once, where they are stored, and some are never cut", asyn
   expect((await model.calls(call("emit", { text: "another\n", times: 4_000 })))[0]).toContain("[… cut:");
 });
 
+test("a long file is cut when it is read, unless the model asked for its lines, loads a skill, or edits the file", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider, optimisation: { toolResults: { enabled: true } } });
+  const model = new Model(pi, provider);
+  const text = `${numbers(1, 1_500).replaceAll("\n", " ünder 𝒳\n")}the end`;
+  mkdirSync(join(pi.cwd, "skill"));
+  for (const name of ["read", "edited", "written", "failed", "lines", "together", join("skill", "SKILL.md")])
+    writeFileSync(join(pi.cwd, name), text);
+
+  const edit = (path: string, oldText = "the end") => call("edit", { path, edits: [{ oldText, newText: "the end." }] });
+  const [cut = "", again, lines, limited, skill] = await model.calls(
+    call("read", { path: "read" }),
+    call("read", { path: "@./read" }),
+    call("read", { path: "lines", offset: 1 }),
+    call("read", { path: "lines", limit: 1_600 }),
+    call("read", { path: "skill/SKILL.md" }),
+  );
+  expect(cut).toMatch(/^1 ünder 𝒳\n2 ünder 𝒳\n.*recall r001 …\]\n.*1500 ünder 𝒳\nthe end$/su);
+  expect(cut.length).toBeGreaterThan(9_900);
+  expect(cut.length).toBeLessThan(8_000 + 2_000 + 161);
+  expect(await model.recall("r001")).toBe(text);
+  expect(again).toContain("recall r002 …]");
+  expect([lines, limited, skill]).toEqual([text, text, text]);
+
+  // pi changes the model's path, so the absolute one is the same file.
+  const [, edited, , written, , failed] = await model.calls(
+    edit("edited"),
+    call("read", { path: join(pi.cwd, "edited") }),
+    call("write", { path: join(pi.cwd, "written"), content: text }),
+    call("read", { path: "./skill/../written" }),
+    edit("failed", "not there"),
+    call("read", { path: "failed" }),
+  );
+  expect([edited, written, failed]).toEqual([`${text}.`, text, text]);
+
+  provider.add(
+    answer(call("read", { path: "together" }), edit("together", "not there"), call("read", { path: "read" })),
+  );
+  await model.calls();
+  const texts = entriesOf(pi).flatMap(({ message }) =>
+    message?.role === "toolResult" ? [message.content[0]?.text ?? ""] : [],
+  );
+  const [together = "", , other] = texts.slice(-3);
+  expect(together).toBe(text);
+  expect(other).toContain("recall r003 …]");
+});
+
 test("at the limit of a session nothing more is cut, and nothing is evicted", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({
