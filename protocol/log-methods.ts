@@ -4,6 +4,9 @@ import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { params } from "./params.ts";
 
+/** The message of a line that a part inside pi has sent, because its configuration asks for it. */
+export const PART_REPORT = "report of a helper part";
+
 /** Levels of the daemon's log, the lowest first. */
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -70,11 +73,11 @@ export const logMethods = {
             {
               reason: Type.Enum(["dropped", "other_daemon"], {
                 description:
-                  "`dropped`: lines after `after` are no longer kept. `other_daemon`: this daemon did not write `after`, so that the lines begin with its own first ones.",
+                  "`dropped`: lines are no longer kept; of reports of parts inside pi fewer are kept, so that they take no other line's place. `other_daemon`: this daemon did not write `after`, so that the lines begin with its own first ones.",
               }),
               lines: Type.Optional(Type.Integer({ description: "How many were dropped." })),
             },
-            { additionalProperties: false, description: "What is missing between `after` and the first line." },
+            { additionalProperties: false, description: "What is missing between `after` and `cursor`." },
           ),
         ),
       },

@@ -4,19 +4,44 @@ import {
   type LogLevel,
   type LogLine,
   logLevels,
+  PART_REPORT,
 } from "../protocol/log-methods.ts";
 
 export interface RecentLogLimits {
   readonly maxRecentLines: number;
   readonly maxRecentBytes: number;
+  /** Of reports of parts inside pi, which have no room in the others. */
+  readonly maxReportLines: number;
+  readonly maxReportBytes: number;
   /** A longer line is shortened to less than this. */
   readonly maxLogLineBytes: number;
   readonly maxLogAnswerBytes: number;
 }
 
 interface Kept {
+  readonly seq: number;
   readonly json: string;
   readonly bytes: number;
+}
+
+/** Lines up to a number and their bytes; the oldest are dropped. */
+class Lines {
+  readonly kept: Kept[] = [];
+  readonly #maxLines: number;
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  constructor(maxLines: number, maxBytes: number) {
+    this.#maxLines = maxLines;
+    this.#maxBytes = maxBytes;
+  }
+
+  add(line: Kept): void {
+    this.kept.push(line);
+    this.#bytes += line.bytes;
+    while (this.kept.length > this.#maxLines || this.#bytes > this.#maxBytes)
+      this.#bytes -= this.kept.shift()?.bytes ?? 0;
+  }
 }
 
 const defaultLimit = 100;
@@ -30,57 +55,71 @@ const lowestLevel = 10;
  */
 export class RecentLog {
   readonly #limits: RecentLogLimits;
-  readonly #lines: Kept[] = [];
-  #bytes = 0;
+  readonly #lines: Lines;
+  /** What extensions send by the helper's parts must not take the place of other lines. */
+  readonly #reports: Lines;
   /** The places begin with the time in microseconds, so that those of another daemon are recognised. */
   readonly #first: number;
   #next: number;
 
   constructor(limits: RecentLogLimits, now = Date.now()) {
     this.#limits = limits;
+    this.#lines = new Lines(limits.maxRecentLines, limits.maxRecentBytes);
+    this.#reports = new Lines(limits.maxReportLines, limits.maxReportBytes);
     this.#first = now * 1_000;
     this.#next = this.#first;
   }
 
   /** Keeps a line as pino writes it. */
   add(line: string): void {
-    const { maxRecentLines, maxRecentBytes, maxLogLineBytes } = this.#limits;
+    const { maxLogLineBytes } = this.#limits;
     const isLong = line.length > maxLogLineBytes || Buffer.byteLength(line) > maxLogLineBytes;
     const json = isLong ? shortened(line, maxLogLineBytes) : line;
-    const bytes = isLong ? Buffer.byteLength(json) : Buffer.byteLength(line);
-    this.#lines.push({ json, bytes });
-    this.#bytes += bytes;
+    const lines = line.trimEnd().endsWith(reportEnd) ? this.#reports : this.#lines;
+    lines.add({ seq: this.#next, json, bytes: Buffer.byteLength(json) });
     this.#next += 1;
-    while (this.#lines.length > maxRecentLines || this.#bytes > maxRecentBytes)
-      this.#bytes -= this.#lines.shift()?.bytes ?? 0;
   }
 
   /** Answers `daemon/log`. */
   read({ after, before, level = "trace", limit = defaultLimit }: DaemonLogQuery): DaemonLog {
-    const oldest = this.#next - this.#lines.length;
     const isOther = after !== undefined && (after < this.#first - 1 || after >= this.#next);
-    const from = after === undefined || isOther ? oldest : Math.max(after + 1, oldest);
+    const from = after === undefined || isOther ? this.#first : after + 1;
     const to = Math.min(Math.max(before ?? this.#next, from), this.#next);
+    const kept = this.#between(from, to);
+    if (after === undefined) kept.reverse();
     const lines: LogLine[] = [];
-    let [bytes, seq] = [0, after === undefined ? to - 1 : from];
-    const step = after === undefined ? -1 : 1;
-    for (; seq >= from && seq < to && lines.length < limit; seq += step) {
-      const kept = this.#lines[seq - oldest];
-      if (kept === undefined || !hasLevel(kept.json, level)) continue;
-      bytes += kept.bytes;
-      if (lines.length > 0 && bytes > this.#limits.maxLogAnswerBytes) break;
-      lines.push(lineOf(kept.json, seq));
+    let [bytes, looked] = [0, 0];
+    for (const { seq, json, bytes: size } of kept) {
+      if (lines.length >= limit) break;
+      if (hasLevel(json, level)) {
+        bytes += size;
+        if (lines.length > 0 && bytes > this.#limits.maxLogAnswerBytes) break;
+        lines.push(lineOf(json, seq));
+      }
+      looked += 1;
     }
-    const dropped = after === undefined || isOther ? 0 : from - 1 - after;
+    const hasMore = looked < kept.length;
+    const cursor = after === undefined ? this.#next - 1 : hasMore ? (kept[looked]?.seq ?? to) - 1 : to - 1;
+    const dropped = after === undefined || isOther ? 0 : cursor - after - looked;
     return {
-      lines: step === 1 ? lines : lines.reverse(),
-      cursor: step === 1 ? seq - 1 : this.#next - 1,
-      hasMore: step === 1 ? seq < to : seq >= from,
+      lines: after === undefined ? lines.reverse() : lines,
+      cursor,
+      hasMore,
       ...(isOther && { missed: { reason: "other_daemon" as const } }),
       ...(dropped > 0 && { missed: { reason: "dropped" as const, lines: dropped } }),
     };
   }
+
+  /** The kept lines from a place to one before another, in their order. */
+  #between(from: number, to: number): Kept[] {
+    return [...this.#lines.kept, ...this.#reports.kept]
+      .filter(({ seq }) => seq >= from && seq < to)
+      .sort((one, other) => one.seq - other.seq);
+  }
 }
+
+/** pino writes the message last. */
+const reportEnd = `,"msg":${JSON.stringify(PART_REPORT)}}`;
 
 /** Looks only at the beginning of a line, where pino writes its level. */
 function hasLevel(json: string, lowest: LogLevel): boolean {

@@ -151,13 +151,16 @@ export const limits = {
     shownTextBytes: 8 * 1024,
     /** One entry in a page, as JSON. */
     maxPageEntryBytes: 256 * 1024,
+    /** Values of an entry that are looked at: near its root, and below these. */
+    maxEntryValues: 20_000,
     /** Children of branch points in one page. */
     maxBranchChildren: 1_000,
     /** Known places of entries in memory: of one file, and of all files. */
     maxFilePlacesBytes: 16 * 1024 * 1024,
     maxPlacesBytes: 64 * 1024 * 1024,
-    /** Calls that wait for their turn to read a file. */
-    maxWaitingReads: 256,
+    /** Calls that read a file, one after the other: of all tokens, and of one named token. */
+    maxReads: 256,
+    maxReadsPerToken: 32,
   },
   search: {
     /** What one call of a search reads, and how long. It then answers with what it has. */
@@ -167,9 +170,9 @@ export const limits = {
     maxSearchThreadMs: 30_000,
     /** The heap of one thread, which parses an entry at a time. */
     maxSearchThreadMiB: 1_536,
-    /** Searches at a time, and those that wait: of all tokens, and of one. */
+    /** Searches at a time, and with those that wait: of all tokens, and of one named token. */
     maxSearchThreads: 2,
-    maxWaitingSearches: 64,
+    maxSearches: 64,
     maxSearchesPerToken: 8,
     /** Sessions and entries in one answer that were not searched. */
     maxUnsearched: 100,
@@ -270,6 +273,9 @@ export const limits = {
   recentLog: {
     maxRecentLines: 5_000,
     maxRecentBytes: 1024 * 1024,
+    /** Reports of parts inside pi among them, in addition. */
+    maxReportLines: 1_000,
+    maxReportBytes: 256 * 1024,
     maxLogLineBytes: 8 * 1024,
     /** The lines of one answer, in addition to its first. */
     maxLogAnswerBytes: 256 * 1024,

@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { By } from "../../protocol/client-identity.ts";
 import { type ErrorName, errorCatalogue, WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link-outward.ts";
+import { PART_REPORT } from "../../protocol/log-methods.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import { createValidator, type Validator } from "../../protocol/validation.ts";
 import { attributionOf } from "../core/attribution.ts";
@@ -128,7 +129,7 @@ export class PartCalls {
 
   /** Logs a part's report, because its configuration asks for it. */
   said({ part, facts }: Debug): void {
-    this.#options.log.info({ part, facts }, "report of a helper part");
+    this.#options.log.info({ part, facts }, PART_REPORT);
   }
 
   /**

@@ -1,8 +1,8 @@
 import type { BranchPoint, TranscriptCut } from "../../protocol/transcript-methods.ts";
 import { limits } from "../configuration/limits.ts";
-import { type EntryFile, type Line, type LinePlace, LinesBackwards } from "./entry-file.ts";
+import { type EntryFile, type LinePlace, LinesBackwards } from "./entry-file.ts";
 import { type EntryPlace, type EntryPlaces, isEntryId, placeIn } from "./entry-places.ts";
-import { type CutEntry, cutEntry } from "./long-texts.ts";
+import { type CutEntry, cutEntry, cutLine } from "./long-texts.ts";
 import type { StoredEntry } from "./stored-entries.ts";
 import { type BranchPlace, changed, entryRangeText } from "./transcript-places.ts";
 
@@ -104,7 +104,7 @@ export class BranchWalk {
       places.noteBefore(line, found);
       if (known?.start === line.start && known.id !== found?.id) throw changed();
       if (found === undefined || (found.id !== this.#want && !this.#isLast)) continue;
-      const cut = line.bytes === undefined ? outlineOf(line, found) : asEntry(cutEntry(line.bytes), found.id);
+      const cut = asEntry(cutLine(line, found), found.id);
       // pi skips a line that is not JSON.
       if (cut !== undefined && !this.#take(cut, { ...found, inode: file.inode })) return place;
     }
@@ -198,11 +198,4 @@ function asEntry(cut: CutEntry | undefined, wanted: string): CutEntry | undefine
   const { type, id, parentId } = cut.entry;
   if (typeof type !== "string" || id !== wanted) return undefined;
   return typeof parentId === "string" || parentId === null ? cut : { ...cut, entry: { ...cut.entry, parentId: null } };
-}
-
-/** The type and the ids of an entry that is too long to be read. */
-function outlineOf({ start, end, head }: Line, { id, parentId }: EntryPlace): CutEntry {
-  const type = /^\{"type":"([a-z_]{1,64})"/.exec(head.toString("latin1", 0, 128))?.[1] ?? "unknown";
-  const entry = { type, id, parentId };
-  return { entry, cuts: [{ path: "", bytes: end - start, shown: 0 }], bytes: JSON.stringify(entry).length };
 }

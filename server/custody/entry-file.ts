@@ -2,6 +2,7 @@ import type { Stats } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { limits } from "../configuration/limits.ts";
+import { Slices } from "../lib/slices.ts";
 import { checkFile, unusable } from "../pi/lease.ts";
 import { openSessionFile } from "../pi/open-file.ts";
 import type { SessionFileOwner } from "../pi/session-paths.ts";
@@ -136,6 +137,7 @@ export class LinesBackwards {
   #isLong: boolean;
   #isOver = false;
   #chunk = firstChunkBytes;
+  readonly #slices = new Slices();
 
   constructor(file: EntryFile, { at, end }: LinePlace) {
     this.#file = file;
@@ -162,6 +164,7 @@ export class LinesBackwards {
 
   /** `start`: there are no earlier lines. `unread`: no more of the file may be read. */
   async next(): Promise<Line | "start" | "unread"> {
+    await this.#slices.next();
     for (;;) {
       const found = this.#window.lastIndexOf(newline);
       if (found !== -1) {

@@ -1,6 +1,7 @@
 import { limits } from "../configuration/limits.ts";
 import { headOf } from "../pi/file-mark.ts";
 import { type EntryFile, type Line, LinesBackwards } from "./entry-file.ts";
+import { cutEntry } from "./long-texts.ts";
 
 const { maxFilePlacesBytes, maxPlacesBytes } = limits.transcript;
 /** The memory of one place, without its ids. */
@@ -28,6 +29,8 @@ export function isEntryId(id: unknown): id is string {
 const ofExtension = '{"type":"custom';
 const tailPattern = /,"id":"([^"\\]{1,128})","parentId":(?:"([^"\\]{1,128})"|null),"timestamp":"[^"\\]{1,64}"\}$/;
 const tailBytes = 512;
+/** Of the ends of a long line. */
+const edgeBytes = 4_096;
 
 /** The entry of a line. Undefined: it is none, or has no id that clients can name. */
 export function placeIn({ start, end, bytes, head, tail }: Line): EntryPlace | undefined {
@@ -37,13 +40,18 @@ export function placeIn({ start, end, bytes, head, tail }: Line): EntryPlace | u
     ? tailPattern.exec(tail.toString("latin1", Math.max(0, tail.length - tailBytes)))
     : undefined;
   const { id, parentId = null } =
-    found?.[1] !== undefined ? { id: found[1], parentId: found[2] } : (headOf(bytes ?? edges(head, tail)) ?? {});
+    found?.[1] !== undefined ? { id: found[1], parentId: found[2] } : (idsIn(bytes, head, tail) ?? {});
   return isEntryId(id) ? { id, parentId, start, end } : undefined;
 }
 
-/** The ends of a line, of which the beginning can be recognised if it ends as an entry does. */
-function edges(head: Buffer, tail: Buffer): Buffer {
-  return Buffer.concat([head, tail]);
+function idsIn(bytes: Buffer | undefined, head: Buffer, tail: Buffer): Pick<EntryPlace, "id" | "parentId"> | undefined {
+  if (bytes !== undefined && bytes.length <= 2 * edgeBytes) return headOf(bytes);
+  // The beginning is recognised if the line ends as an entry does.
+  const known = headOf(Buffer.concat([head.subarray(0, edgeBytes), tail.subarray(-edgeBytes)]));
+  if (known !== undefined || bytes === undefined) return known;
+  const { type, id, parentId } = cutEntry(bytes)?.entry ?? {};
+  if (type === "session" || typeof id !== "string") return undefined;
+  return { id, parentId: typeof parentId === "string" ? parentId : null };
 }
 
 /** The places of a file's entries from a line to the last one. */

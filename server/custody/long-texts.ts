@@ -2,9 +2,10 @@ import { isRecord } from "../../protocol/objects.ts";
 import type { TranscriptCut } from "../../protocol/transcript-methods.ts";
 import { limits } from "../configuration/limits.ts";
 import { endOfString, isBounded } from "../pi/structure.ts";
+import type { Line } from "./entry-file.ts";
 import type { StoredEntry } from "./stored-entries.ts";
 
-const { wholeTextBytes, shownTextBytes, maxPageEntryBytes } = limits.transcript;
+const { wholeTextBytes, shownTextBytes, maxPageEntryBytes, maxEntryValues } = limits.transcript;
 /** Above this size only beginnings of longer values are kept, and above the second one only short values near the root. */
 const fullBytes = maxPageEntryBytes - 48 * 1024;
 const shortenedBytes = maxPageEntryBytes - 16 * 1024;
@@ -12,6 +13,8 @@ const shortBytes = 256;
 /** What a cut takes in an answer, in addition to its path. */
 const cutBytes = 160;
 const maxPathLength = 2_048;
+/** Values up to this depth are near the root: the fields of an entry and of its message. */
+const nearDepth = 2;
 /** Deeper values are left out. pi writes about ten levels. */
 const maxDepth = 128;
 
@@ -32,6 +35,31 @@ export interface ValueRange {
   readonly isString: boolean;
 }
 
+/** What is known of an entry before its line is looked at. */
+interface KnownEntry {
+  readonly id: string;
+  readonly parentId: string | null;
+}
+
+/**
+ * The entry of a line, without what is long. Only its type and its ids, if the line is too long to be read. Undefined:
+ * the line is not a JSON object.
+ */
+export function cutLine({ start, end, bytes, head }: Line, known: KnownEntry): CutEntry | undefined {
+  if (bytes === undefined) {
+    const type = /^\{"type":"([a-z_]{1,64})"/.exec(head.toString("latin1", 0, 128))?.[1] ?? "unknown";
+    const entry = { type, id: known.id, parentId: known.parentId };
+    return { entry, cuts: [{ path: "", bytes: end - start, shown: 0 }], bytes: JSON.stringify(entry).length };
+  }
+  const cut = cutEntry(bytes);
+  // The ids come last in what extensions store, after more fields than are looked at.
+  return cut === undefined || cut.entry["id"] !== undefined ? cut : { ...cut, entry: { ...cut.entry, ...ids(known) } };
+}
+
+function ids({ id, parentId }: KnownEntry): KnownEntry {
+  return { id, parentId };
+}
+
 /** Leaves out what is long, without parsing it. Undefined: the line is not a JSON object. */
 export function cutEntry(line: Buffer): CutEntry | undefined {
   try {
@@ -50,19 +78,53 @@ function cutOf(text: string, cuts: readonly Cut[]): CutEntry | undefined {
   return { entry, cuts, bytes: cuts.reduce((sum, { path }) => sum + cutBytes + path.length, Buffer.byteLength(text)) };
 }
 
-/** The value at a JSON pointer. Undefined: there is none, or the line is not JSON. */
+/**
+ * The value at a JSON pointer. Undefined: there is none among the values that are looked at, or the line is not JSON.
+ */
 export function valueAt(line: Buffer, path: string): ValueRange | undefined {
+  const keys = path
+    .split("/")
+    .slice(1)
+    .map((token) => token.replaceAll("~1", "/").replaceAll("~0", "~"));
   try {
-    const start = skipSpace(line, 0);
-    let range: ValueRange | undefined = { start, end: endOfValue(line, start), isString: false };
-    for (const token of path.split("/").slice(1)) {
-      const key = token.replaceAll("~1", "/").replaceAll("~0", "~");
-      range = range.isString ? undefined : memberOf(line, range.start, key);
-      if (range === undefined) return undefined;
-    }
-    return range;
+    return new ValueSearch(line, keys).in(skipSpace(line, 0), 0).found;
   } catch {
     return undefined;
+  }
+}
+
+/** Looks for a value. Each byte is looked at once, however deep the value is. */
+class ValueSearch {
+  readonly #line: Buffer;
+  readonly #keys: readonly string[];
+  #values = 0;
+
+  constructor(line: Buffer, keys: readonly string[]) {
+    this.#line = line;
+    this.#keys = keys;
+  }
+
+  /** `depth`: so many keys have led to the value at `start`. */
+  in(start: number, depth: number): { readonly found: ValueRange | undefined; readonly end: number } {
+    const line = this.#line;
+    const wanted = this.#keys[depth];
+    if (wanted === undefined || !isOpening(line[start])) {
+      const end = endOfValue(line, start);
+      const isString = line[start] === quote;
+      const range = isString ? { start: start + 1, end: end - 1, isString } : { start, end, isString };
+      return { found: wanted === undefined ? range : undefined, end };
+    }
+    let found: ValueRange | undefined;
+    const end = eachMember(line, start, (_member, valueStart, key, index) => {
+      this.#values += 1;
+      if (this.#values > maxEntryValues) return undefined;
+      if ((key ?? String(index)) !== wanted) return endOfValue(line, valueStart);
+      // Of members with the same name the last counts, as in a parser.
+      const inside = this.in(valueStart, depth + 1);
+      found = inside.found;
+      return inside.end;
+    });
+    return { found, end };
   }
 }
 
@@ -93,6 +155,8 @@ const openBrace = 0x7b;
 const closeBrace = 0x7d;
 const openBracket = 0x5b;
 const closeBracket = 0x5d;
+/** Setting this bit turns brackets into braces. No other bytes become these. */
+const braceBit = 0x20;
 
 /** These fields of an entry are always kept. */
 const places: ReadonlySet<string> = new Set(["type", "id", "parentId", "timestamp"]);
@@ -123,6 +187,8 @@ class Cutter {
   readonly cuts: Cut[] = [];
   readonly #line: Buffer;
   readonly #edits: Edit[] = [];
+  /** How many values near the root, and below these, were looked at. */
+  readonly #values = { near: 0, deep: 0 };
   #kept = 0;
 
   constructor(line: Buffer) {
@@ -149,13 +215,17 @@ class Cutter {
     let keptEnd = start + 1;
     let isFirst = true;
     let isComplete = true;
+    const level = depth < nearDepth ? "near" : "deep";
     const end = eachMember(line, start, (memberStart, valueStart, key, index) => {
-      const place = { path: `${path}/${tokenOf(key ?? String(index))}`, key, depth: depth + 1 };
+      this.#values[level] += 1;
       // The indices of what is kept stay right.
       const isAfterGap = key === undefined && !isComplete;
-      const plan: Plan = isAfterGap
-        ? { kind: "leftOut", end: endOfValue(line, valueStart) }
-        : this.#plan(valueStart, place);
+      if (isAfterGap || this.#values[level] > maxEntryValues) {
+        isComplete = false;
+        return undefined;
+      }
+      const place = { path: `${path}/${tokenOf(key ?? String(index))}`, key, depth: depth + 1 };
+      const plan = this.#plan(valueStart, place);
       if (plan.kind === "leftOut") {
         isComplete = false;
         return plan.end;
@@ -193,7 +263,7 @@ class Cutter {
       const shown = key === "data" ? 0 : boundaryBefore(line, at + 1, at + 1 + shownTextBytes) - at - 1;
       if (canCut && this.#has(name + cut + shown, fullBytes)) return { kind: "shortened", end, shown };
     } else {
-      const limit = depth <= 2 && length <= shortBytes ? maxPageEntryBytes : fullBytes;
+      const limit = depth <= nearDepth && length <= shortBytes ? maxPageEntryBytes : fullBytes;
       if (this.#has(name + length, limit)) return { kind: "whole", end };
     }
     if (isString && length > shortBytes && canCut && this.#has(name + cut, shortenedBytes)) {
@@ -224,11 +294,14 @@ class Cutter {
   }
 }
 
-/** Calls back for each member of an object or an array; the callback returns where its value ends. Returns the end. */
+/**
+ * Calls back for each member of an object or an array; the callback returns where its value ends, or undefined to pass
+ * over this and all later members. Returns the end.
+ */
 function eachMember(
   line: Buffer,
   start: number,
-  member: (memberStart: number, valueStart: number, key: string | undefined, index: number) => number,
+  member: (memberStart: number, valueStart: number, key: string | undefined, index: number) => number | undefined,
 ): number {
   const isArray = line[start] === openBracket;
   const close = isArray ? closeBracket : closeBrace;
@@ -243,45 +316,42 @@ function eachMember(
       if (line[at] !== colon) throw new SyntaxError("a member has no value");
       at = skipSpace(line, at + 1);
     }
-    at = skipSpace(line, member(memberStart, at, key, index));
+    const end = member(memberStart, at, key, index);
+    if (end === undefined) return endOfContainer(line, at);
+    at = skipSpace(line, end);
     if (line[at] === comma) at = skipSpace(line, at + 1);
     else if (line[at] !== close) throw new SyntaxError("a value is not followed by another");
   }
   return at + 1;
 }
 
-function memberOf(line: Buffer, start: number, wanted: string): ValueRange | undefined {
-  if (!isOpening(line[start])) return undefined;
-  let found: ValueRange | undefined;
-  eachMember(line, start, (_member, valueStart, key, index) => {
-    const end = endOfValue(line, valueStart);
-    // Of members with the same name the last counts, as in a parser.
-    if ((key ?? String(index)) === wanted) {
-      const isString = line[valueStart] === quote;
-      found = isString ? { start: valueStart + 1, end: end - 1, isString } : { start: valueStart, end, isString };
-    }
-    return end;
-  });
-  return found;
-}
-
 /** Where a value ends. Throws if it does not. */
 function endOfValue(line: Buffer, start: number): number {
   if (line[start] === quote) return endOfText(line, start);
-  let depth = 0;
+  if (isOpening(line[start])) return endOfContainer(line, start + 1);
   let at = start;
   for (; at < line.length; at += 1) {
-    const byte = line[at];
-    if (byte === quote) at = endOfText(line, at) - 1;
-    else if (isOpening(byte)) depth += 1;
-    else if (byte === closeBrace || byte === closeBracket) {
-      if (depth === 0) break;
+    const byte = line[at] as number;
+    if (byte === comma || (byte | braceBit) === closeBrace || isSpace(byte)) break;
+  }
+  if (at === start) throw new SyntaxError("a value is missing");
+  return at;
+}
+
+/** Where the object or array ends that is open at `from`. Throws if it does not. */
+function endOfContainer(line: Buffer, from: number): number {
+  const { length } = line;
+  let depth = 1;
+  for (let at = from; at < length; at += 1) {
+    const byte = line[at] as number;
+    if (byte === quote) at = endOfString(line, at + 1, length);
+    else if ((byte | braceBit) === openBrace) depth += 1;
+    else if ((byte | braceBit) === closeBrace) {
       depth -= 1;
       if (depth === 0) return at + 1;
-    } else if (depth === 0 && (byte === comma || isSpace(byte))) break;
+    }
   }
-  if (depth > 0 || at === start) throw new SyntaxError("a value does not end");
-  return at;
+  throw new SyntaxError("a value does not end");
 }
 
 /** The end of a string that begins with its quote. */

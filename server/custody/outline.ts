@@ -2,7 +2,7 @@ import { isRecord } from "../../protocol/objects.ts";
 import type { OutlineEntry } from "../../protocol/transcript-methods.ts";
 import type { Line } from "./entry-file.ts";
 import { type EntryPlace, isEntryId } from "./entry-places.ts";
-import { cutEntry } from "./long-texts.ts";
+import { cutLine } from "./long-texts.ts";
 import type { StoredEntry } from "./stored-entries.ts";
 
 const textChars = 200;
@@ -10,13 +10,9 @@ const wordChars = 64;
 const maxTools = 4;
 
 /** The outline of the entry of a line. Undefined: the line is not JSON, and pi skips it. */
-export function outlineOfLine(line: Line, { id, parentId }: EntryPlace): OutlineEntry | undefined {
-  if (line.bytes === undefined) {
-    const type = /^\{"type":"([a-z_]{1,64})"/.exec(line.head.toString("latin1", 0, 128))?.[1] ?? "unknown";
-    return { entryId: id, parentId, type };
-  }
-  const entry = cutEntry(line.bytes)?.entry;
-  return entry?.["id"] === id ? outlineOf(entry) : undefined;
+export function outlineOfLine(line: Line, place: EntryPlace): OutlineEntry | undefined {
+  const entry = cutLine(line, place)?.entry;
+  return entry?.["id"] === place.id ? outlineOf(entry) : undefined;
 }
 
 /** The place of an entry in the tree, and its first words. Undefined: clients cannot name it. */

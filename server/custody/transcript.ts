@@ -19,7 +19,7 @@ import {
   entryRangeIn,
 } from "./transcript-places.ts";
 
-const { maxFileReadBytes, maxEntryLineBytes, maxWaitingReads } = limits.transcript;
+const { maxFileReadBytes, maxEntryLineBytes, maxReads } = limits.transcript;
 /** Up to this much of a file is read again, so that all that follows a page is known. */
 const maxReadAgainBytes = 12 * 1024 * 1024;
 /** A page is read again while its session changes. */
@@ -84,50 +84,53 @@ interface FileEnd {
   readonly parent: string | undefined;
 }
 
+/** The ends of a session: of its file, and of what its pi has not written. */
+interface Ends {
+  /** Undefined: there is no file. */
+  readonly end: FileEnd | undefined;
+  /** Undefined: no pi is running, or it does not know the end of the file. */
+  readonly unwritten: readonly StoredEntry[] | undefined;
+  readonly leafId: string | undefined;
+  readonly at: LogPlace;
+}
+
+/** One of several attempts to read what changes meanwhile. */
+interface Attempt {
+  readonly budget: ReadBudget;
+  readonly isLast: boolean;
+}
+
+interface PageReaders<P> {
+  /** Undefined: another attempt is needed. */
+  readonly latest: (before: BranchPlace | undefined, attempt: Attempt) => Promise<P | undefined>;
+  readonly earlier: (file: EntryFile, before: WrittenPlace) => Promise<P>;
+}
+
+type WrittenPlace = BranchPlace & { readonly file: NonNullable<BranchPlace["file"]> };
+
 /** Reads transcripts in parts. One file at a time is read. */
 export class Transcripts {
   readonly #cache = new PlacesCache();
   readonly #reading = new SerialQueue({
-    maxWaiting: maxWaitingReads,
-    onFull: () =>
-      new WireError("overloaded", `${maxWaitingReads} calls are already waiting for session files to be read.`, {
-        retryAfterMs: 1_000,
-      }),
+    maxWaiting: maxReads,
+    onFull: () => new WireError("overloaded", "Too many calls read session files.", { retryAfterMs: 1_000 }),
   });
 
   /** Throws `transcript_changed`, `entry_not_found`, `session_file_unusable`, `session_asleep` and errors of pi. */
-  async page(source: TranscriptSource, params: PageParams, signal: AbortSignal): Promise<Page> {
-    const before = params.before === undefined ? undefined : branchPlaceIn(params.before);
-    const budget: ReadBudget = { left: maxFileReadBytes };
-    const file = before?.file;
-    if (before !== undefined && file !== undefined) {
-      return await this.#reading.run(() => this.#earlier(source, { ...before, file }, params, budget), signal);
-    }
-    for (let attempt = 1; ; attempt += 1) {
-      const isLast = attempt === maxAttempts || budget.left < maxFileReadBytes / 2;
-      const page = await this.#latest(source, before, params, signal, { budget, isLast });
-      if (page !== undefined) return page;
-      if (isLast) throw changed();
-    }
+  page(source: TranscriptSource, params: PageParams, signal: AbortSignal): Promise<Page> {
+    return this.#partBefore(source, params.before, signal, {
+      latest: (before, attempt) => this.#latest(source, before, params, signal, attempt),
+      earlier: (file, before) => this.#fromFile(file, walkOf(before, params), before.file, []),
+    });
   }
 
   /** Throws `transcript_changed`, `session_file_unusable`, `session_asleep` and errors of pi. */
-  async outline(source: TranscriptSource, params: OutlineParams, signal: AbortSignal): Promise<Outline> {
+  outline(source: TranscriptSource, params: OutlineParams, signal: AbortSignal): Promise<Outline> {
     const { limit = 500 } = params;
-    const before = params.before === undefined ? undefined : branchPlaceIn(params.before);
-    const budget: ReadBudget = { left: maxFileReadBytes };
-    if (before?.file !== undefined) {
-      const { file: place } = before;
-      const read = () =>
-        this.#open(source, budget, async (file) => this.#outlineIn(await sameFile(file, place), place, limit));
-      return await this.#reading.run(read, signal);
-    }
-    for (let attempt = 1; ; attempt += 1) {
-      const isLast = attempt === maxAttempts || budget.left < maxFileReadBytes / 2;
-      const page = await this.#latestOutline(source, before?.want, limit, signal, { budget, isLast });
-      if (page !== undefined) return page;
-      if (isLast) throw changed();
-    }
+    return this.#partBefore(source, params.before, signal, {
+      latest: (before, attempt) => this.#latestOutline(source, before?.want, limit, signal, attempt),
+      earlier: (file, before) => this.#outlineIn(file, before.file, limit),
+    });
   }
 
   /** Throws what {@link page} throws, and `too_large` for a value in an entry of which only the whole can be read. */
@@ -145,45 +148,60 @@ export class Transcripts {
     throw notFound(entryId);
   }
 
+  /** A page, from its place or from the end, which is read again while the session changes. */
+  async #partBefore<P>(
+    source: TranscriptSource,
+    named: string | undefined,
+    signal: AbortSignal,
+    { latest, earlier }: PageReaders<P>,
+  ): Promise<P> {
+    const before = named === undefined ? undefined : branchPlaceIn(named);
+    const budget: ReadBudget = { left: maxFileReadBytes };
+    const place = before?.file;
+    if (before !== undefined && place !== undefined) {
+      const read = async (file: EntryFile | undefined): Promise<P> =>
+        await earlier(await sameFile(file, place), { ...before, file: place });
+      return await this.#reading.run(() => this.#open(source, budget, read), signal);
+    }
+    for (let attempt = 1; ; attempt += 1) {
+      const isLast = attempt === maxAttempts || budget.left < maxFileReadBytes / 2;
+      const page = await latest(before, { budget, isLast });
+      if (page !== undefined) return page;
+      if (isLast) throw changed();
+    }
+  }
+
   /** Undefined: the file was rewritten in the meantime, or, but for the last attempt, the session has changed. */
   async #latest(
     source: TranscriptSource,
     before: BranchPlace | undefined,
     params: PageParams,
     signal: AbortSignal,
-    { budget, isLast }: { readonly budget: ReadBudget; readonly isLast: boolean },
+    attempt: Attempt,
   ): Promise<Page | undefined> {
-    const start = source.place;
-    const end = source.isEphemeral ? undefined : await this.#reading.run(() => this.#endOf(source, budget), signal);
-    const isAsked = end?.isUnknown !== true;
-    const unwritten = isAsked ? await unlessAborted(source.unwritten(end?.lastId), signal) : undefined;
-    // Of what is in the file, events with later numbers would be told again.
-    if (unwritten === undefined && source.place.cursor !== start.cursor && !isLast) return undefined;
-    if (unwritten === undefined && end === undefined) source.requireNoEntries();
-    const { entries } = unwritten ?? {};
-    const leafId = entries === undefined ? end?.leafId : (unwritten?.leafId ?? undefined);
+    const found = await this.#endsOf(source, signal, attempt);
+    if (found === undefined) return undefined;
+    const { end, unwritten, leafId } = found;
     const named = before?.want ?? params.leafId;
     const want = named ?? leafId;
-    const at = before === undefined ? (unwritten?.at ?? start) : {};
-    if (want === undefined && (entries !== undefined || end?.isUnknown !== true)) {
+    const at = before === undefined ? found.at : {};
+    if (want === undefined && (unwritten !== undefined || end?.isUnknown !== true)) {
       return { entries: [], branchPoints: [], leafId: null, ...at };
     }
     const place = before ?? { want, child: undefined, leafId: undefined, isNamed: named !== undefined };
     const walk = walkOf(place, params);
-    if (!walk.takeUnwritten(entries ?? [])) {
-      return { ...pageOf(walk, walk.next(undefined), walk.branchPoints(undefined, entries ?? [])), ...at };
+    if (!walk.takeUnwritten(unwritten ?? [])) {
+      return { ...pageOf(walk, walk.next(undefined), walk.branchPoints(undefined, unwritten ?? [])), ...at };
     }
     if (end === undefined) {
       // The parent of the first entry is missing.
       if (walk.isEmpty && named !== undefined) throw notFound(named);
-      return { ...pageOf(walk, undefined, walk.branchPoints(undefined, entries ?? [])), ...at };
+      return { ...pageOf(walk, undefined, walk.branchPoints(undefined, unwritten ?? [])), ...at };
     }
-    const read = async (file: EntryFile | undefined): Promise<Page | undefined> => {
-      if (file?.inode !== end.inode || file.size < end.size) return undefined;
-      const from = entries === undefined ? end.size : end.upTo;
-      return { ...(await this.#fromFile(file, walk, { at: from, end: from }, entries ?? [])), ...at };
-    };
-    return await this.#reading.run(() => this.#open(source, budget, read), signal);
+    return await this.#before(source, { ...found, end }, signal, attempt, async (file, from) => ({
+      ...(await this.#fromFile(file, walk, from, unwritten ?? [])),
+      ...at,
+    }));
   }
 
   /** As {@link #latest}. `want`: the last entry of the page, which pi had not written. */
@@ -192,21 +210,16 @@ export class Transcripts {
     want: string | undefined,
     limit: number,
     signal: AbortSignal,
-    { budget, isLast }: { readonly budget: ReadBudget; readonly isLast: boolean },
+    attempt: Attempt,
   ): Promise<Outline | undefined> {
-    const start = source.place;
-    const end = source.isEphemeral ? undefined : await this.#reading.run(() => this.#endOf(source, budget), signal);
-    const isAsked = end?.isUnknown !== true;
-    const unwritten = isAsked ? await unlessAborted(source.unwritten(end?.lastId), signal) : undefined;
-    if (unwritten === undefined && source.place.cursor !== start.cursor && !isLast) return undefined;
-    if (unwritten === undefined && end === undefined) source.requireNoEntries();
-    const { entries = [] } = unwritten ?? {};
+    const found = await this.#endsOf(source, signal, attempt);
+    if (found === undefined) return undefined;
+    const { end, unwritten: entries = [], leafId } = found;
     const wanted = want === undefined ? entries.length - 1 : entries.findIndex(({ id }) => id === want);
     // It is in the file by now, perhaps after other entries: the client reads all of it again.
     if (want !== undefined && wanted === -1) throw changed();
     const first = Math.max(0, wanted + 1 - limit);
     const told = entries.slice(first, wanted + 1).flatMap((entry) => outlineOf(entry) ?? []);
-    const leafId = unwritten?.entries === undefined ? end?.leafId : (unwritten.leafId ?? undefined);
     const parent = end?.parent === undefined ? {} : { parent: parentOf(source.sessionOf(end.parent)) };
     const head = want === undefined ? { leafId: leafId ?? null, ...parent } : {};
     const next = entries[first - 1]?.["id"];
@@ -215,12 +228,38 @@ export class Transcripts {
       return { entries: told, before: branchPlaceText(place), ...head };
     }
     if (end === undefined) return { entries: told, ...head };
-    const read = async (file: EntryFile | undefined): Promise<Outline | undefined> => {
-      if (file?.inode !== end.inode || file.size < end.size) return undefined;
-      const from = unwritten?.entries === undefined ? end.size : end.upTo;
-      const page = await this.#outlineIn(file, { at: from, end: from }, limit - told.length);
+    return await this.#before(source, { ...found, end }, signal, attempt, async (file, from) => {
+      const page = await this.#outlineIn(file, from, limit - told.length);
       return { ...page, entries: [...page.entries, ...told], ...head };
-    };
+    });
+  }
+
+  /** Undefined: the session has changed in the meantime. */
+  async #endsOf(source: TranscriptSource, signal: AbortSignal, { budget, isLast }: Attempt): Promise<Ends | undefined> {
+    const start = source.place;
+    const end = source.isEphemeral ? undefined : await this.#reading.run(() => this.#endOf(source, budget), signal);
+    const isAsked = end?.isUnknown !== true;
+    const pi = isAsked ? await unlessAborted(source.unwritten(end?.lastId), signal) : undefined;
+    // Of what is in the file, events with later numbers would be told again.
+    if (pi === undefined && source.place.cursor !== start.cursor && !isLast) return undefined;
+    if (pi === undefined && end === undefined) source.requireNoEntries();
+    const at = pi?.at ?? start;
+    return pi?.entries === undefined
+      ? { end, unwritten: undefined, leafId: end?.leafId, at }
+      : { end, unwritten: pi.entries, leafId: pi.leafId ?? undefined, at };
+  }
+
+  /** Reads the file up to its end. Undefined: it was rewritten in the meantime. */
+  async #before<P>(
+    source: TranscriptSource,
+    { end, unwritten }: Ends & { readonly end: FileEnd },
+    signal: AbortSignal,
+    { budget }: Attempt,
+    use: (file: EntryFile, from: LinePlace) => Promise<P>,
+  ): Promise<P | undefined> {
+    const at = unwritten === undefined ? end.size : end.upTo;
+    const read = async (file: EntryFile | undefined): Promise<P | undefined> =>
+      file?.inode !== end.inode || file.size < end.size ? undefined : await use(file, { at, end: at });
     return await this.#reading.run(() => this.#open(source, budget, read), signal);
   }
 
@@ -246,17 +285,6 @@ export class Transcripts {
     const mark = { at, end, inode: file.inode, mark: await file.markAt(end) };
     const place = { want: undefined, child: undefined, leafId: undefined, isNamed: false, file: mark };
     return { entries: entries.reverse(), before: branchPlaceText(place) };
-  }
-
-  async #earlier(
-    source: TranscriptSource,
-    before: BranchPlace & { readonly file: NonNullable<BranchPlace["file"]> },
-    params: PageParams,
-    budget: ReadBudget,
-  ): Promise<Page> {
-    return await this.#open(source, budget, async (file) => {
-      return await this.#fromFile(await sameFile(file, before.file), walkOf(before, params), before.file, []);
-    });
   }
 
   async #fromFile(

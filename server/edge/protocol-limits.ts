@@ -244,7 +244,9 @@ const feed: Readonly<Record<keyof typeof daemonLimits.feed, string>> = {
 const recentLog: Readonly<Record<keyof typeof daemonLimits.recentLog, string>> = {
   maxRecentLines: "Lines of the daemon's log in memory, for `daemon/log`. Above it, the oldest are no longer there.",
   maxRecentBytes: "Their bytes together. As above.",
-  maxLogLineBytes: "One of them. A longer one is shortened, and says so.",
+  maxReportLines: "Lines with reports of parts inside pi, in addition to the other lines. As above.",
+  maxReportBytes: "Their bytes together. As above.",
+  maxLogLineBytes: "One line. A longer one is shortened, and says so.",
   maxLogAnswerBytes: "The lines of one `daemon/log`. Further ones are left to the next call.",
 };
 
@@ -255,11 +257,14 @@ const transcript: Readonly<Record<keyof typeof daemonLimits.transcript, string>>
   wholeTextBytes: "A string of an entry, as JSON. A page has only the beginning of a longer one.",
   shownTextBytes: "That beginning.",
   maxPageEntryBytes: "One entry in a page, as JSON. More of a longer one is cut.",
+  maxEntryValues:
+    "Values of an entry that are looked at: near its root, and as many below these. Of an entry with more, a page has these, and `transcript/entry` only these and the whole.",
   maxBranchChildren: "Children in the `branchPoints` of one page. Further ones are left out.",
   maxFilePlacesBytes:
     "What the daemon remembers of the places of entries in one file. Earlier pages of a file with more have no `branchPoints`.",
   maxPlacesBytes: "The same of all files. Above it, the file that was read longest ago is read again.",
-  maxWaitingReads: "Calls that wait for their turn to read a session's file. Further ones are `overloaded`.",
+  maxReads: "Calls that read a session's file or wait for their turn. Further ones are `overloaded`.",
+  maxReadsPerToken: "The same of one named token.",
 };
 
 const search: Readonly<Record<keyof typeof daemonLimits.search, string>> = {
@@ -268,8 +273,8 @@ const search: Readonly<Record<keyof typeof daemonLimits.search, string>> = {
   maxSearchThreadMs: "A search that takes longer, because its disk does not answer, is `overloaded`.",
   maxSearchThreadMiB: "The heap of the thread of one search.",
   maxSearchThreads: "Searches at a time. Further ones wait for their turn.",
-  maxWaitingSearches: "Searches that run or wait. Further ones are `overloaded`.",
-  maxSearchesPerToken: "The same of one token.",
+  maxSearches: "Searches that run or wait. Further ones are `overloaded`.",
+  maxSearchesPerToken: "The same of one named token.",
   maxUnsearched: "Entries in `unsearched` of one answer. It then has `before`.",
 };
 

@@ -3,7 +3,10 @@ import type { DaemonLog, DaemonLogQuery } from "../../protocol/log-methods.ts";
 import { createLog, recentLines } from "../../server/log.ts";
 import { RecentLog } from "../../server/recent-log.ts";
 
-const limits = { maxRecentLines: 10, maxRecentBytes: 100_000, maxLogLineBytes: 1_000, maxLogAnswerBytes: 10_000 };
+const limits = {
+  ...{ maxRecentLines: 10, maxRecentBytes: 100_000, maxReportLines: 3, maxReportBytes: 100_000 },
+  ...{ maxLogLineBytes: 1_000, maxLogAnswerBytes: 10_000 },
+};
 /** The first place, as of a daemon that began at the second millisecond. */
 const first = 2_000;
 
@@ -99,6 +102,38 @@ test("lines are bounded in number, in bytes, and in one answer", () => {
   expect([answer.lines.length, answer.hasMore]).toEqual([3, true]);
   expect(messages(bounded.read({ after: answer.cursor, limit: 1 }))[0]).toMatch(/^3 /);
   expect(logOf(long, { maxLogAnswerBytes: 1 }).read({}).lines).toHaveLength(1);
+});
+
+test("reports of parts inside pi take no other line's place, and what is dropped of them is counted where it was", () => {
+  const log = logOf(["line 0", "line 1"]);
+  const report = (facts: unknown): void => {
+    log.add(`${JSON.stringify({ level: 30, time: 2, part: "p", facts, msg: "report of a helper part" })}\n`);
+  };
+  for (let count = 0; count < 50; count += 1) report({ count });
+  report({ text: "y".repeat(2_000) });
+  log.add(`${JSON.stringify({ level: 50, time: 3, msg: "the end", facts: "report of a helper part" })}\n`);
+  const all = log.read({});
+  expect(all.lines.map(({ message, fields }) => [message, fields?.["facts"]])).toEqual([
+    ["line 0", undefined],
+    ["line 1", undefined],
+    ["report of a helper part", { count: 48 }],
+    ["report of a helper part", { count: 49 }],
+    ["report of a helper part", { text: `${"y".repeat(500)}…` }],
+    ["the end", "report of a helper part"],
+  ]);
+  const missed: unknown[] = [];
+  const got: string[] = [];
+  let answer: DaemonLog = { lines: [], cursor: first - 1, hasMore: true };
+  while (answer.hasMore) {
+    answer = log.read({ after: answer.cursor, limit: 2 });
+    got.push(...messages(answer));
+    missed.push(answer.missed?.lines);
+  }
+  expect([got, missed]).toEqual([messages(all), [48, undefined, undefined]]);
+  expect(messages(log.read({ before: all.lines[3]?.seq ?? 0, limit: 2 }))).toEqual([
+    "line 1",
+    "report of a helper part",
+  ]);
 });
 
 test("a line that is too long is cut, keeps what fits, and says so", () => {

@@ -1,9 +1,9 @@
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
-import { type SessionInfo, WireError } from "../../client/browser.ts";
+import { type Result, type SessionInfo, WireError } from "../../client/browser.ts";
 import type { Daemon } from "./daemon.ts";
 import { done, type Outcome, outcomeOf, wordsOf } from "./outcome.ts";
 import { textOf } from "./pi-values.ts";
-import { act, read } from "./reading.ts";
+import { act, read, readModels } from "./reading.ts";
 
 /** Something that only pi knows. */
 export type Known<Value> =
@@ -16,6 +16,8 @@ export interface ModelChoice {
   readonly provider: string;
   readonly id: string;
   readonly name: string;
+  /** Tokens. Undefined: not known. */
+  readonly contextWindow?: number | undefined;
 }
 
 export interface CommandChoice {
@@ -30,6 +32,8 @@ export interface Choices {
   readonly model: ReadonlySignal<ModelChoice | undefined>;
   readonly level: ReadonlySignal<string | undefined>;
   readonly models: ReadonlySignal<Known<readonly ModelChoice[]>>;
+  /** When pi said these models (Unix time in milliseconds). Undefined: it was not asked, or by {@link ask}. */
+  readonly modelsAt: ReadonlySignal<number | undefined>;
   readonly levels: ReadonlySignal<Known<readonly string[]>>;
   readonly commands: ReadonlySignal<Known<readonly CommandChoice[]>>;
   /** Whether {@link ask} would start the session's pi. */
@@ -50,6 +54,7 @@ export interface ChoicesOptions {
 export class SessionChoices implements Choices {
   readonly #options: ChoicesOptions;
   readonly #models = signal<Known<readonly ModelChoice[]>>({ kind: "unknown" });
+  readonly modelsAt = signal<number | undefined>(undefined);
   readonly #levels = signal<Known<readonly string[]>>({ kind: "unknown" });
   readonly #commands = signal<Known<readonly CommandChoice[]>>({ kind: "unknown" });
   readonly model: ReadonlySignal<ModelChoice | undefined>;
@@ -63,6 +68,7 @@ export class SessionChoices implements Choices {
     this.level = computed(() => info.value?.thinkingLevel);
     this.isAsleep = computed(() => info.value?.state === "hibernated" || info.value?.state === "crashed");
     void this.#readKnown();
+    void this.#readModels();
   }
 
   get models(): ReadonlySignal<Known<readonly ModelChoice[]>> {
@@ -82,13 +88,8 @@ export class SessionChoices implements Choices {
     for (const known of [this.#models, this.#levels, this.#commands])
       if (known.value.kind !== "known") known.value = { kind: "asking" };
     const models = await outcomeOf(() => act(daemon, "model/list", { sessionId }));
-    this.#models.value =
-      models.kind === "refused"
-        ? models
-        : {
-            kind: "known",
-            value: models.value.models.map(({ provider, id, name }) => ({ provider, id, name: name ?? id })),
-          };
+    if (models.kind === "done") this.#takeModels(models.value);
+    else if (this.#models.value.kind !== "known") this.#models.value = models;
     // pi is there now, so that these two know their answers.
     await this.#readKnown();
     return models.kind === "refused" ? models : done;
@@ -125,6 +126,21 @@ export class SessionChoices implements Choices {
     await Promise.all([this.#readLevels(), this.#readCommands()]);
   }
 
+  async #readModels(): Promise<void> {
+    const { daemon, sessionId } = this.#options;
+    const known = await knownOf(() => readModels(daemon, sessionId));
+    // pi may have been asked meanwhile.
+    if (known.kind === "known" && this.#models.value.kind === "unknown") this.#takeModels(known.value);
+  }
+
+  #takeModels({ models, cachedAt }: Result<"model/list">): void {
+    this.modelsAt.value = cachedAt;
+    this.#models.value = {
+      kind: "known",
+      value: models.map(({ provider, id, name = id, contextWindow }) => ({ provider, id, name, contextWindow })),
+    };
+  }
+
   async #readLevels(): Promise<void> {
     const { daemon, sessionId } = this.#options;
     const known = await knownOf(() => read(daemon, "session/getThinkingLevels", { sessionId }));
@@ -144,12 +160,13 @@ export class SessionChoices implements Choices {
   }
 }
 
-/** A sleeping session's answers are unknown until pi has been asked once. */
+/** What pi was never asked is unknown. */
 async function knownOf<Value>(call: () => Promise<Value>): Promise<Known<Value>> {
   try {
     return { kind: "known", value: await call() };
   } catch (error) {
-    if (error instanceof WireError && error.kind === "session_asleep") return { kind: "unknown" };
+    if (error instanceof WireError && ["session_asleep", "answer_unknown"].includes(error.kind))
+      return { kind: "unknown" };
     return { kind: "refused", words: wordsOf(error) };
   }
 }

@@ -1,3 +1,4 @@
+import type { ModelChoice } from "./choices.ts";
 import type { CostUsage } from "./request-facts.ts";
 import type { Block, Inspected, Pruned } from "./session-context.ts";
 
@@ -38,14 +39,14 @@ export function partsOf({ byKind }: Inspected["window"]): readonly ContextPart[]
 
 /**
  * The most that the provider's cache can lose if the context changes at some message: all messages of the last request, if
- * its provider has reported a cache. Undefined: nothing was reported.
+ * its provider has reported a cache. Undefined: nothing was reported. `window`: undefined if no pi has said it.
  */
 export function mostLost(
   usage: Pick<CostUsage, "input" | "cacheRead" | "cacheWrite"> | undefined,
-  window: Inspected["window"],
+  window: Inspected["window"] | undefined,
 ): number | undefined {
   if (usage === undefined) return undefined;
-  const { system = 0, tools = 0 } = window.byKind;
+  const { system = 0, tools = 0 } = window?.byKind ?? {};
   const { input, cacheRead, cacheWrite } = usage;
   // Some providers do not report what they write to their cache.
   const cached = cacheRead + cacheWrite === 0 ? 0 : input + cacheRead + cacheWrite;
@@ -65,6 +66,17 @@ export function lostAt(block: Pick<Block, "startId">, { messages, blocks }: Prun
     if (message.block !== undefined) counted.add(message.block);
   }
   return Math.min(most, after);
+}
+
+/** The window of the model that is chosen now. `ofLast`: that of the last answer, which another model may have given. */
+export function windowOf(
+  chosen: ModelChoice | undefined,
+  last: string | undefined,
+  ofLast: number | undefined,
+): number | undefined {
+  if (chosen?.contextWindow !== undefined) return chosen.contextWindow;
+  const isOther = chosen !== undefined && last !== undefined && last !== `${chosen.provider}/${chosen.id}`;
+  return isOther ? undefined : ofLast;
 }
 
 /** A limit of the window. */

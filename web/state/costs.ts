@@ -4,6 +4,7 @@ import type { Daemon } from "./daemon.ts";
 import { done, type Outcome, outcomeOf } from "./outcome.ts";
 import type { Page } from "./page.ts";
 import { read } from "./reading.ts";
+import { Rereading } from "./rereading.ts";
 
 export type CostReport = Result<"cost/report">;
 export type CacheReport = Result<"cache/report">;
@@ -35,17 +36,13 @@ export class SessionCosts implements Costs {
   readonly #report = signal<Asked<CostReport>>({ kind: "asking" });
   readonly #cache = signal<Asked<CacheReport>>({ kind: "asking" });
   readonly #stopWatching: () => void;
+  readonly #again: Rereading;
   #lookers = 0;
-  #isReading = false;
-  #isOutdated = false;
-  #isClosed = false;
 
   constructor(options: CostsOptions) {
     this.#options = options;
-    const { page } = options;
-    this.#stopWatching = page.onVisibility(() => {
-      if (this.#isOutdated) this.changed();
-    });
+    this.#again = new Rereading({ page: options.page, read: () => this.#readAll() });
+    this.#stopWatching = this.#again.watch();
     this.changed();
   }
 
@@ -70,40 +67,32 @@ export class SessionCosts implements Costs {
     return report.kind === "done" ? done : report;
   }
 
-  /** Something was spent: reads again, one time at a time; a hidden page does so when it is shown. */
+  /** Something was spent. */
   changed(): void {
-    this.#isOutdated = true;
-    if (this.#isReading || this.#isClosed || this.#options.page.isHidden) return;
-    this.#isReading = true;
-    void this.#readAll().finally(() => {
-      this.#isReading = false;
-    });
+    this.#again.changed();
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#again.close();
     this.#stopWatching();
   }
 
   async #readAll(): Promise<void> {
-    while (this.#isOutdated && !this.#isClosed) {
-      this.#isOutdated = false;
-      await this.#readReport();
-      if (this.#lookers > 0) await this.#readCache();
-    }
+    await this.#readReport();
+    if (this.#lookers > 0) await this.#readCache();
   }
 
   async #readReport(): Promise<Outcome<CostReport>> {
     const { daemon, sessionId } = this.#options;
     const outcome = await outcomeOf(() => read(daemon, "cost/report", { sessionId }));
-    if (!this.#isClosed) keep(this.#report, outcome);
+    if (!this.#again.isClosed) keep(this.#report, outcome);
     return outcome;
   }
 
   async #readCache(): Promise<void> {
     const { daemon, sessionId } = this.#options;
     const outcome = await outcomeOf(() => read(daemon, "cache/report", { sessionId }));
-    if (!this.#isClosed) keep(this.#cache, outcome);
+    if (!this.#again.isClosed) keep(this.#cache, outcome);
   }
 }
 

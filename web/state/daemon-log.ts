@@ -35,6 +35,8 @@ const pageLines = 100;
 const followedLines = 500;
 /** The oldest of more rows are taken away by new ones; "Older" brings them back. */
 const maxRows = 1_000;
+/** The same after "Older", so that a person can read what it has brought: the daemon keeps about as many lines. */
+const maxRowsRead = 6_000;
 
 export class ReadLog implements FollowedLog {
   readonly #daemon: Daemon;
@@ -45,6 +47,7 @@ export class ReadLog implements FollowedLog {
   readonly hasOlder = signal(false);
   #cursor: number | undefined;
   #isReading = false;
+  #maxRows = maxRows;
 
   constructor({ daemon, page }: PartOptions) {
     this.#daemon = daemon;
@@ -57,6 +60,7 @@ export class ReadLog implements FollowedLog {
     this.#cursor = undefined;
     this.rows.value = undefined;
     this.hasOlder.value = false;
+    this.#maxRows = maxRows;
     void this.#readNew();
   }
 
@@ -88,6 +92,7 @@ export class ReadLog implements FollowedLog {
     if (outcome.kind === "refused") return outcome;
     const { rows } = this;
     if (asked !== filter.value || rows.value?.[0] !== first) return done;
+    this.#maxRows = maxRowsRead;
     rows.value = [...rowsOf(outcome.value), ...rows.value];
     this.hasOlder.value = outcome.value.hasMore;
     return done;
@@ -123,7 +128,7 @@ export class ReadLog implements FollowedLog {
     if (isFirst) this.hasOlder.value = answer.hasMore;
     if (!isFirst && added.length === 0) return;
     const all = [...(this.rows.value ?? []), ...added];
-    const rows = all.slice(-maxRows);
+    const rows = all.slice(-this.#maxRows);
     if (rows.length < all.length) this.hasOlder.value = true;
     this.rows.value = rows;
   }

@@ -31,6 +31,11 @@ export const readingMethods = [
 
 type ReadingMethod = (typeof readingMethods)[number];
 
+/** Asks for the models that are known. Without `cached`, the call would start a pi. */
+export function readModels(daemon: Pick<Daemon, "call">, sessionId: string): Promise<Result<"model/list">> {
+  return daemon.call("model/list", { sessionId, cached: true });
+}
+
 /** Calls one of them. */
 export function read<M extends ReadingMethod>(
   daemon: Pick<Daemon, "call">,

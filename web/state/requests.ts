@@ -14,6 +14,7 @@ import {
   shownRequests,
   withNewest,
 } from "./request-facts.ts";
+import { Rereading } from "./rereading.ts";
 
 export type RequestsState =
   | { readonly kind: "loading" }
@@ -64,34 +65,28 @@ export class SessionRequests implements Requests {
   readonly #stops: readonly (() => void)[];
   /** Losses whose request is not listed yet. */
   #losses: ReportedLoss[] = [];
-  #isReading = false;
-  #isOutdated = false;
+  readonly #again: Rereading;
   /** The requests of runs that have ended. */
   #ended: ReadonlySet<string> = new Set();
-  #isClosed = false;
 
   constructor(options: RequestsOptions) {
     this.#options = options;
     this.all = computed(() => shownRequests(this.#listed.value, this.#live.value, this.#causes.value));
     this.chosen = computed(() => this.all.value.find(({ id }) => id === this.#chosenId.value));
     const { daemon, sessionId, page } = options;
+    this.#again = new Rereading({ page, read: () => this.#read(newestCount) });
     const listener: FeedListener = {
       provider: "summary",
       begin: () => {},
       resume: () => void this.reload(),
       gap: ({ onlyDeltas }) => {
-        if (onlyDeltas !== true) this.#refresh();
+        if (onlyDeltas !== true) this.#again.changed();
       },
       receive: (notification) => this.#receive(notification),
       request: (notification) => this.#request(notification),
       end: () => {},
     };
-    this.#stops = [
-      daemon.session(sessionId).listen(listener),
-      page.onVisibility(() => {
-        if (!page.isHidden && this.#isOutdated) this.#refresh();
-      }),
-    ];
+    this.#stops = [daemon.session(sessionId).listen(listener), this.#again.watch()];
     void this.reload();
   }
 
@@ -116,7 +111,7 @@ export class SessionRequests implements Requests {
 
   async reload(): Promise<Outcome> {
     const outcome = await outcomeOf(() => this.#read(maxRequests));
-    if (this.#isClosed) return done;
+    if (this.#again.isClosed) return done;
     if (outcome.kind === "done") this.#state.value = { kind: "ready" };
     // What was read before stays.
     else if (this.#state.peek().kind !== "ready") this.#state.value = outcome;
@@ -124,31 +119,15 @@ export class SessionRequests implements Requests {
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#again.close();
     for (const stop of this.#stops) stop();
-  }
-
-  /** Reads the newest requests again, one call at a time; a hidden page does so when it is shown. */
-  #refresh(): void {
-    this.#isOutdated = true;
-    if (this.#isReading || this.#isClosed || this.#options.page.isHidden) return;
-    this.#isReading = true;
-    void outcomeOf(async () => {
-      while (this.#isOutdated && !this.#isClosed) {
-        this.#isOutdated = false;
-        await this.#read(newestCount);
-      }
-      return undefined;
-    }).then(() => {
-      this.#isReading = false;
-    });
   }
 
   async #read(limit: number): Promise<undefined> {
     const { daemon, sessionId } = this.#options;
     const ended = this.#ended;
     const { requests, isWhole } = await read(daemon, "request/list", { sessionId, limit });
-    if (this.#isClosed) return;
+    if (this.#again.isClosed) return;
     const listed = limit === maxRequests ? requests : withNewest(this.#listed.peek(), requests, isWhole);
     if (listed === undefined) return await this.#read(maxRequests);
     batch(() => {
@@ -193,7 +172,7 @@ export class SessionRequests implements Requests {
       if (name.startsWith("cost/")) this.#options.onSpent();
       return;
     }
-    this.#refresh();
+    this.#again.changed();
     this.#options.onSpent();
   }
 

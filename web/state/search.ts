@@ -3,6 +3,7 @@ import type { Params } from "../../client/browser.ts";
 import type { SearchHit, Unsearched } from "../../protocol/transcript-methods.ts";
 import type { Daemon } from "./daemon.ts";
 import { type Excerpt, excerptAround, excerptOf, type HitKind, literal, textsOf } from "./finding.ts";
+import type { Row } from "./items.ts";
 import type { OpenSession } from "./open-session.ts";
 import { outcomeOf } from "./outcome.ts";
 import { read } from "./reading.ts";
@@ -79,6 +80,8 @@ const typingMs = 200;
 const hitsAtOnce = 50;
 const callsAtOnce = 8;
 const maxHits = 1_000;
+/** So long the page looks in what it has loaded, before it does other work. */
+const sliceMs = 8;
 
 export class TranscriptSearch implements Search {
   readonly #options: SearchOptions;
@@ -93,8 +96,11 @@ export class TranscriptSearch implements Search {
   /** Hits that are only in what the page has. */
   #unwritten: readonly Hit[] = [];
   #found: readonly Hit[] = [];
+  #isAnswered = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running = new AbortController();
+  /** Ends the look in what is loaded. */
+  #looking = new AbortController();
 
   constructor(options: SearchOptions) {
     this.#options = options;
@@ -155,6 +161,7 @@ export class TranscriptSearch implements Search {
 
   stop(): void {
     this.#running.abort();
+    this.#looking.abort();
     clearTimeout(this.#timer);
   }
 
@@ -167,37 +174,46 @@ export class TranscriptSearch implements Search {
     batch(() => {
       this.#before = undefined;
       this.#found = [];
+      this.#isAnswered = false;
       this.#unwritten = [];
       this.#unsearched.value = [];
       this.#progress.value = { sessions: 0, done: 0 };
       const isEmpty = this.#query.value.trim() === "";
-      this.#hits.value = isEmpty ? [] : untracked(() => this.#loaded());
+      this.#hits.value = [];
       this.#state.value = { kind: isEmpty ? "empty" : "looking" };
     });
-    if (this.#state.value.kind === "looking") this.#timer = setTimeout(() => void this.more(), afterMs);
+    if (this.#state.value.kind !== "looking") return;
+    this.#looking = new AbortController();
+    void untracked(() => this.#lookInLoaded(this.#looking.signal));
+    this.#timer = setTimeout(() => void this.more(), afterMs);
   }
 
-  /** What the open conversation has loaded. */
-  #loaded(): readonly Hit[] {
+  /** Looks in what the open conversation has loaded, the newest first. */
+  async #lookInLoaded(signal: AbortSignal): Promise<void> {
     const open = this.#open.value;
-    if (open === undefined || this.#scope.value === "all") return [];
+    if (open === undefined || this.#scope.value === "all") return;
     const pattern = literal(this.#query.value);
     const hits: Hit[] = [];
-    const rows = open.conversation.groups.value.flatMap((group) => group.rows.value);
-    for (const { id: rowId, item } of rows.toReversed()) {
-      const { entryId, at } = item.value;
-      for (const [kind, text] of textsOf(item.value)) {
-        const found = pattern.exec(text);
-        if (found === null) continue;
-        const excerpt = excerptAround(text, found.index, found[0].length);
-        const { sessionId } = open;
-        hits.push({ ...excerpt, key: `row ${rowId}`, sessionId, kind, at, entryId, rowId, isOnOtherBranch: false });
-        break;
+    let until = performance.now() + sliceMs;
+    for (const row of open.conversation.groups.value.flatMap((group) => group.rows.value).toReversed()) {
+      if (performance.now() >= until) {
+        this.#addLoaded(hits);
+        await new Promise((resolve) => setTimeout(resolve));
+        if (signal.aborted) return;
+        until = performance.now() + sliceMs;
       }
+      const hit = hitIn(row, open.sessionId, pattern);
+      if (hit !== undefined) hits.push(hit);
       if (hits.length === hitsAtOnce) break;
     }
+    this.#addLoaded(hits);
+  }
+
+  /** Shows them until the daemon has answered, and then only those that pi had not written. */
+  #addLoaded(hits: readonly Hit[]): void {
     this.#unwritten = hits.filter(({ entryId }) => entryId === undefined);
-    return hits;
+    if (this.#isAnswered) this.#add([]);
+    else this.#hits.value = [...hits];
   }
 
   async #fetch(signal: AbortSignal): Promise<void> {
@@ -237,6 +253,7 @@ export class TranscriptSearch implements Search {
 
   /** Hits in what pi had not written stay, unless the file has them by now. */
   #add(hits: readonly SearchHit[]): void {
+    this.#isAnswered = true;
     const added = hits.map(hitOf);
     this.#found = [...this.#found, ...added].slice(0, maxHits);
     const known = new Set(this.#found.map(textKey));
@@ -247,6 +264,17 @@ export class TranscriptSearch implements Search {
 function hitOf(hit: SearchHit): Hit {
   const { sessionId, entryId, kind, at, isOnOtherBranch = false } = hit;
   return { ...excerptOf(hit), key: `${sessionId} ${entryId}`, sessionId, entryId, kind, at, isOnOtherBranch };
+}
+
+function hitIn({ id: rowId, item }: Row, sessionId: string, pattern: RegExp): Hit | undefined {
+  const { entryId, at } = item.value;
+  for (const [kind, text] of textsOf(item.value)) {
+    const found = pattern.exec(text);
+    if (found === null) continue;
+    const excerpt = excerptAround(text, found.index, found[0].length);
+    return { ...excerpt, key: `row ${rowId}`, sessionId, kind, at, entryId, rowId, isOnOtherBranch: false };
+  }
+  return undefined;
 }
 
 function textKey({ before, match, after }: Hit): string {

@@ -1,14 +1,24 @@
-import { batch, type ReadonlySignal, signal } from "@preact/signals";
+import { batch, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { type Result, WireError } from "../../client/browser.ts";
 import type { Daemon, FeedListener, SessionNotification } from "./daemon.ts";
 import { type Outcome, outcomeOf, wordsOf } from "./outcome.ts";
 import type { Page } from "./page.ts";
 import { act, read } from "./reading.ts";
+import { Rereading } from "./rereading.ts";
 
 export type Inspected = Result<"optimisation/inspect">;
 export type Pruned = Result<"pruning/inspect">;
 export type Block = Pruned["blocks"][number];
 export type ContextChange = Result<"pruning/sweep">;
+export type Compaction = Result<"session/compact">["compaction"];
+
+/** What people can do about a context. */
+export type ContextAction =
+  | { readonly kind: "compact" }
+  | { readonly kind: "compress" }
+  | { readonly kind: "sweep" }
+  | { readonly kind: "open"; readonly block: Block }
+  | { readonly kind: "close"; readonly block: Block };
 
 /** What pi has said of a session's context. What was known once stays. */
 export type LastKnown<Value> =
@@ -28,6 +38,10 @@ export interface SessionContext {
   look(): () => void;
   /** Asks pi. `isAsleep`: it is started first. */
   ask(isAsleep: boolean): Promise<Outcome>;
+  /** What a person is about to do. It says before what it costs. */
+  readonly prepared: Signal<ContextAction | undefined>;
+  /** Replaces the older part by a summary of the model, which must keep what the text says. */
+  compact(keep: string): Promise<Outcome<Compaction>>;
   /** Asks the model to compress, or, with `wait`, between two answers of the current run. */
   compress(focus: string, wait: boolean): Promise<Outcome<ContextChange>>;
   /** Prunes the outputs of the newest calls; without a number what the strategies choose. */
@@ -49,13 +63,13 @@ export class KnownContext implements SessionContext {
   readonly #inspected = signal<LastKnown<Inspected>>({ kind: "asking" });
   readonly #pruned = signal<LastKnown<Pruned>>({ kind: "asking" });
   readonly #isAsking = signal(false);
+  readonly prepared = signal<ContextAction | undefined>(undefined);
   readonly #looks = new Set<() => void>();
-  #isOutdated = false;
-  #isReading = false;
-  #isClosed = false;
+  readonly #again: Rereading;
 
   constructor(options: SessionContextOptions) {
     this.#options = options;
+    this.#again = new Rereading({ page: options.page, read: () => this.#read(true) });
   }
 
   get inspected(): ReadonlySignal<LastKnown<Inspected>> {
@@ -71,29 +85,27 @@ export class KnownContext implements SessionContext {
   }
 
   look(): () => void {
-    const { daemon, page, sessionId } = this.#options;
+    const { daemon, sessionId } = this.#options;
     const listener: FeedListener = {
       begin: () => {},
-      resume: () => this.#changed(),
+      resume: () => this.#again.changed(),
       gap: ({ onlyDeltas }) => {
-        if (onlyDeltas !== true) this.#changed();
+        if (onlyDeltas !== true) this.#again.changed();
       },
       receive: (notification) => {
-        if (changesContext(notification)) this.#changed();
+        if (changesContext(notification)) this.#again.changed();
       },
       end: () => {},
     };
     const unlisten = daemon.session(sessionId).listen(listener);
-    const unwatch = page.onVisibility(() => {
-      if (this.#isOutdated) this.#changed();
-    });
+    const unwatch = this.#again.watch();
     const stop = (): void => {
       unlisten();
       unwatch();
       this.#looks.delete(stop);
     };
     this.#looks.add(stop);
-    this.#changed();
+    this.#again.changed();
     return stop;
   }
 
@@ -109,6 +121,15 @@ export class KnownContext implements SessionContext {
     this.#isAsking.value = false;
     const { value: inspected } = this.#inspected;
     return outcome.kind === "done" && inspected.kind === "refused" ? inspected : outcome;
+  }
+
+  compact(keep: string): Promise<Outcome<Compaction>> {
+    const { daemon, sessionId } = this.#options;
+    const words = keep.trim();
+    return this.#change(async () => {
+      const params = { sessionId, ...(words === "" ? {} : { customInstructions: words }) };
+      return (await act(daemon, "session/compact", params)).compaction;
+    });
   }
 
   compress(focus: string, wait: boolean): Promise<Outcome<ContextChange>> {
@@ -138,32 +159,15 @@ export class KnownContext implements SessionContext {
 
   /** The session is no longer shown. */
   end(): void {
-    this.#isClosed = true;
+    this.#again.close();
     for (const stop of this.#looks) stop();
   }
 
   /** After a change pi runs, so that it can be asked at no price. */
-  async #change(call: () => Promise<ContextChange>): Promise<Outcome<ContextChange>> {
+  async #change<Change>(call: () => Promise<Change>): Promise<Outcome<Change>> {
     const outcome = await outcomeOf(call);
     if (outcome.kind === "done") await this.ask(false);
     return outcome;
-  }
-
-  /** Reads what is known again, one time at a time; a hidden page does so when it is shown. */
-  #changed(): void {
-    this.#isOutdated = true;
-    if (this.#isReading || this.#isClosed || this.#options.page.isHidden) return;
-    this.#isReading = true;
-    void this.#readAgain().finally(() => {
-      this.#isReading = false;
-    });
-  }
-
-  async #readAgain(): Promise<void> {
-    while (this.#isOutdated && !this.#isClosed) {
-      this.#isOutdated = false;
-      await this.#read(true);
-    }
   }
 
   async #read(cached: boolean): Promise<void> {
@@ -172,7 +176,7 @@ export class KnownContext implements SessionContext {
       lastKnown(() => read(daemon, "optimisation/inspect", { sessionId, cached })),
       lastKnown(() => read(daemon, "pruning/inspect", { sessionId, cached })),
     ]);
-    if (this.#isClosed) return;
+    if (this.#again.isClosed) return;
     batch(() => {
       keep(this.#inspected, inspected);
       // Pruning can be turned off, and then its blocks are not in the context.

@@ -7,6 +7,7 @@ import type { Daemon, FeedListener, SessionNotification } from "./daemon.ts";
 import { done, type Outcome, outcomeOf } from "./outcome.ts";
 import type { Page } from "./page.ts";
 import { read } from "./reading.ts";
+import { Rereading } from "./rereading.ts";
 import { EntryTree, type TreeRow } from "./tree-graph.ts";
 
 export type TreeState =
@@ -76,10 +77,8 @@ export class SessionTree implements Tree {
   readonly rows: ReadonlySignal<readonly TreeRow[]>;
   readonly hasEarlier: ReadonlySignal<boolean>;
   readonly #stops: readonly (() => void)[];
-  #isOutdated = false;
-  #isReading = false;
+  readonly #again: Rereading;
   #isLoading = false;
-  #isClosed = false;
   /** Counts the readings from the end: results of an earlier one are ignored. */
   #loads = 0;
   /** The reading whose earlier entries are read now. */
@@ -93,24 +92,24 @@ export class SessionTree implements Tree {
     );
     this.hasEarlier = computed(() => this.#before.value !== undefined);
     const { daemon, sessionId, page } = options;
+    this.#again = new Rereading({
+      page,
+      read: () => this.#unlessRewritten(() => this.#readNewest()),
+      isHeld: () => this.#isLoading,
+    });
     const listener: FeedListener = {
       begin: () => {},
       resume: () => void this.reload(),
       gap: ({ onlyDeltas }) => {
-        if (onlyDeltas !== true) this.#refresh();
+        if (onlyDeltas !== true) this.#again.changed();
       },
       receive: (notification) => {
         if (notification.name === "session/foreignWrite") void this.reload();
-        else if (isChange(notification)) this.#refresh();
+        else if (isChange(notification)) this.#again.changed();
       },
       end: () => {},
     };
-    this.#stops = [
-      daemon.session(sessionId).listen(listener),
-      page.onVisibility(() => {
-        if (!page.isHidden && this.#isOutdated) this.#refresh();
-      }),
-    ];
+    this.#stops = [daemon.session(sessionId).listen(listener), this.#again.watch()];
     void this.reload();
   }
 
@@ -161,8 +160,8 @@ export class SessionTree implements Tree {
 
   async reload(): Promise<Outcome> {
     const outcome = await outcomeOf(() => this.#load());
-    if (this.#isClosed) return done;
-    if (this.#isOutdated) this.#refresh();
+    if (this.#again.isClosed) return done;
+    this.#again.resume();
     if (outcome.kind === "done") this.#state.value = { kind: "ready" };
     // What was read before stays.
     else if (this.#state.peek().kind !== "ready") this.#state.value = outcome;
@@ -175,7 +174,7 @@ export class SessionTree implements Tree {
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#again.close();
     for (const stop of this.#stops) stop();
   }
 
@@ -186,7 +185,7 @@ export class SessionTree implements Tree {
     const page = await this.#page({}).finally(() => {
       if (this.#loads === load) this.#isLoading = false;
     });
-    if (this.#isClosed || this.#loads !== load) return;
+    if (this.#again.isClosed || this.#loads !== load) return;
     batch(() => {
       this.#entries.value = page.entries;
       this.#leafId.value = page.leafId ?? null;
@@ -213,7 +212,7 @@ export class SessionTree implements Tree {
     let before = this.#before.peek();
     for (let left = count; left > 0 && before !== undefined; ) {
       const page = await this.#page({ before });
-      if (this.#isClosed || this.#loads !== load) return;
+      if (this.#again.isClosed || this.#loads !== load) return;
       pages.unshift(page);
       left -= Math.max(1, page.entries.length);
       ({ before } = page);
@@ -230,23 +229,6 @@ export class SessionTree implements Tree {
     return read(daemon, "transcript/outline", { sessionId, limit, ...(before === undefined ? {} : { before }) });
   }
 
-  /** Reads the newest entries, one call at a time; a hidden page does so when it is shown. */
-  #refresh(): void {
-    this.#isOutdated = true;
-    if (this.#isReading || this.#isLoading || this.#isClosed || this.#options.page.isHidden) return;
-    this.#isReading = true;
-    void outcomeOf(async () => {
-      while (this.#isOutdated && !this.#isClosed) {
-        this.#isOutdated = false;
-        await this.#unlessRewritten(() => this.#readNewest());
-      }
-      return undefined;
-    }).then(({ kind }) => {
-      this.#isReading = false;
-      if (kind === "refused") this.#isOutdated = true;
-    });
-  }
-
   async #readNewest(): Promise<undefined> {
     const load = this.#loads;
     const pages = [await this.#page({ limit: newestCount })];
@@ -255,7 +237,7 @@ export class SessionTree implements Tree {
     // Until there is one that is known.
     for (let [first] = pages; first?.before !== undefined && first.entries.every(isNew); [first] = pages)
       pages.unshift(await this.#page({ before: first.before }));
-    if (this.#isClosed || this.#loads !== load) return;
+    if (this.#again.isClosed || this.#loads !== load) return;
     // Another file has its place.
     if (tree.size > 0 && pages[0]?.entries.every(isNew) === true) return await this.#load();
     const added = pages.flatMap(({ entries }) => entries.filter(isNew));

@@ -1,17 +1,60 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { lostAt, mostLost } from "../state/context-facts.ts";
+import type { Figures } from "../state/figures.ts";
+import type { OpenSession } from "../state/open-session.ts";
 import type { Outcome } from "../state/outcome.ts";
-import type { Block, ContextChange, SessionContext } from "../state/session-context.ts";
+import type { Compaction, ContextAction, ContextChange, SessionContext } from "../state/session-context.ts";
 import { visibleText } from "../text/hidden-characters.ts";
+import { useOffer } from "./context.ts";
 import { shortCount, wholeCount } from "./widgets/figures.tsx";
 import { Sheet } from "./widgets/sheet.tsx";
 
-export type ContextAction =
-  | { readonly kind: "compress" }
-  | { readonly kind: "sweep" }
-  | { readonly kind: "open"; readonly block: Block }
-  | { readonly kind: "close"; readonly block: Block };
+interface ContextActionsProps {
+  readonly open: OpenSession;
+  readonly figures: Figures;
+}
+
+/** What people can do about the context of a session, in the list of all actions and, once chosen, over the page. */
+export function ContextActions({ open, figures: { context, requests } }: ContextActionsProps): JSX.Element | null {
+  const { value: action } = context.prepared;
+  const { value: inspected } = context.inspected;
+  const { value: pruned } = context.pruned;
+  const show = (next: ContextAction | undefined) => () => {
+    context.prepared.value = next;
+  };
+  useOffer({
+    about: "its context",
+    entries: [
+      { label: "Compact…", choose: show({ kind: "compact" }) },
+      ...(pruned.kind === "known"
+        ? [
+            { label: "Compress…", choose: show({ kind: "compress" }) },
+            { label: "Take outputs out…", choose: show({ kind: "sweep" }) },
+          ]
+        : []),
+    ],
+  });
+  useEffect(() => show(undefined), [context]);
+  if (action === undefined) return null;
+  const usage = requests.all.value.findLast(({ usage }) => usage !== undefined)?.usage;
+  const most = mostLost(usage, inspected.kind === "known" ? inspected.value.window : undefined);
+  return (
+    <ContextSheet
+      action={action}
+      context={context}
+      lost={
+        most === undefined || pruned.kind !== "known" || !("block" in action)
+          ? most
+          : lostAt(action.block, pruned.value, most)
+      }
+      isAsleep={open.choices.isAsleep.value}
+      isRunning={open.info.value?.state === "running"}
+      onClose={show(undefined)}
+    />
+  );
+}
 
 interface ContextSheetProps {
   readonly action: ContextAction;
@@ -24,14 +67,17 @@ interface ContextSheetProps {
 }
 
 /** Says what an action does and what it costs, before it is done, and afterwards its outcome. */
-export function ContextSheet({ action, context, lost, isAsleep, isRunning, onClose }: ContextSheetProps): JSX.Element {
-  const outcome = useSignal<Outcome<ContextChange> | undefined>(undefined);
+function ContextSheet({ action, context, lost, isAsleep, isRunning, onClose }: ContextSheetProps): JSX.Element {
+  // What is known may not have been read yet.
+  useEffect(() => context.look(), [context]);
+  const outcome = useSignal<Outcome<ContextChange | Compaction> | undefined>(undefined);
   const isBusy = useSignal(false);
   const focus = useSignal("");
   const last = useSignal("");
   const { title, verb, about } = wordsOf(action);
   const count = /^\d+$/.test(last.value) ? Number(last.value) : undefined;
-  const done = (): Promise<Outcome<ContextChange>> => {
+  const done = (): Promise<Outcome<ContextChange | Compaction>> => {
+    if (action.kind === "compact") return context.compact(focus.value);
     if (action.kind === "compress") return context.compress(focus.value, isRunning);
     if (action.kind === "sweep") return context.sweep(count, isRunning);
     return action.kind === "open" ? context.open(action.block.id) : context.close(action.block.id);
@@ -56,9 +102,9 @@ export function ContextSheet({ action, context, lost, isAsleep, isRunning, onClo
             }}
           >
             <p>{about}</p>
-            {action.kind === "compress" && (
+            {(action.kind === "compress" || action.kind === "compact") && (
               <label>
-                <span>What to compress</span>
+                <span>{action.kind === "compress" ? "What to compress" : "What the summary must keep"}</span>
                 <input
                   class="field"
                   value={focus.value}
@@ -88,7 +134,14 @@ export function ContextSheet({ action, context, lost, isAsleep, isRunning, onClo
             <ul class="bullets">
               <li>{lossWords(lost)}</li>
               {isAsleep && <li>The session sleeps: this starts its pi.</li>}
-              {isRunning && <li>A run is in progress: the change is made between two of its answers.</li>}
+              {isRunning && (
+                <li>
+                  A run is in progress:{" "}
+                  {action.kind === "compact"
+                    ? "pi compacts only after it."
+                    : "the change is made between two of its answers."}
+                </li>
+              )}
             </ul>
             <p class="is-bad" role="alert">
               {result?.kind === "refused" && result.words}
@@ -110,6 +163,13 @@ export function ContextSheet({ action, context, lost, isAsleep, isRunning, onClo
 
 function wordsOf(action: ContextAction): { readonly title: string; readonly verb: string; readonly about: string } {
   switch (action.kind) {
+    case "compact":
+      return {
+        title: "Compact the conversation?",
+        verb: "Compact it",
+        about:
+          "pi asks the model for one summary, which replaces the older part of the conversation. That is a request which costs what requests cost. The messages stay in the session's file, but only a branch from before can have them in its context again.",
+      };
     case "compress":
       return {
         title: "Compress the conversation?",
@@ -150,7 +210,7 @@ function lossWords(lost: number | undefined): string {
 }
 
 interface ChangedProps {
-  readonly change: ContextChange;
+  readonly change: ContextChange | Compaction;
   close(): void;
 }
 
@@ -162,7 +222,7 @@ function Changed({ change, close }: ChangedProps): JSX.Element {
     <>
       <div role="status">
         <p>{changeWords(change)}</p>
-        {change.notes.map((note, index) => (
+        {(isCompaction(change) ? [] : change.notes).map((note, index) => (
           <p key={index} class="quiet">
             {note}
           </p>
@@ -177,7 +237,17 @@ function Changed({ change, close }: ChangedProps): JSX.Element {
   );
 }
 
-function changeWords({ state, tokens, pruned }: ContextChange): string {
+function isCompaction(change: ContextChange | Compaction): change is Compaction {
+  return "firstKeptEntryId" in change;
+}
+
+function changeWords(change: ContextChange | Compaction): string {
+  if (isCompaction(change)) {
+    const { tokensBefore, estimatedTokensAfter: after } = change;
+    const left = after === undefined ? "" : `, and about ${wholeCount(after)} now`;
+    return `Done. The context had ${wholeCount(tokensBefore)} tokens${left}.`;
+  }
+  const { state, tokens, pruned } = change;
   if (state === "asked") return "The model was asked. The conversation shows what it does.";
   if (state === "waiting") return "It will be done between two answers of the run.";
   if (tokens === 0 && pruned.length === 0) return "Nothing has changed: there was nothing to take out.";

@@ -1,13 +1,12 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { limitsOf, lostAt, mostLost, partsOf } from "../state/context-facts.ts";
+import { limitsOf, partsOf } from "../state/context-facts.ts";
 import type { Figures } from "../state/figures.ts";
 import type { OpenSession } from "../state/open-session.ts";
-import type { Inspected, LastKnown, Pruned } from "../state/session-context.ts";
+import type { ContextAction, Inspected, LastKnown, Pruned } from "../state/session-context.ts";
 import { Visible } from "../text/visible.tsx";
 import { usePage } from "./context.ts";
-import { type ContextAction, ContextSheet } from "./context-actions.tsx";
 import {
   ContextBar,
   ContextPatterns,
@@ -27,19 +26,18 @@ interface ContextViewProps {
   readonly figures: Figures;
 }
 
-const isAsleepIn: ReadonlySet<string | undefined> = new Set(["hibernated", "crashed"]);
-
 /** What fills the context of a session, as pi last said, and how to make it smaller. */
 export function ContextView({ open, figures }: ContextViewProps): JSX.Element {
   const { looks } = usePage();
-  const { context, requests } = figures;
+  const { context } = figures;
   useEffect(() => context.look(), [context]);
-  const action = useSignal<ContextAction | undefined>(undefined);
   const said = useSignal("");
-  const { value: info } = open.info;
   const { value: inspected } = context.inspected;
   const { value: pruned } = context.pruned;
-  const isAsleep = isAsleepIn.has(info?.state);
+  const { value: isAsleep } = open.choices.isAsleep;
+  const show = (action: ContextAction) => () => {
+    context.prepared.value = action;
+  };
   const ask = async (): Promise<void> => {
     const outcome = await context.ask(isAsleep);
     said.value = outcome.kind === "refused" ? outcome.words : "";
@@ -48,6 +46,11 @@ export function ContextView({ open, figures }: ContextViewProps): JSX.Element {
     <button type="button" class="button" disabled={context.isAsking.value} onClick={() => void ask()}>
       <Icon name={context.isAsking.value ? "running" : "again"} />
       {context.isAsking.value ? "Asking pi…" : isAsleep ? "Start pi and ask it" : "Ask pi now"}
+    </button>
+  );
+  const compactButton = (
+    <button type="button" class="button" onClick={show({ kind: "compact" })}>
+      Compact…
     </button>
   );
   const why = (
@@ -65,19 +68,16 @@ export function ContextView({ open, figures }: ContextViewProps): JSX.Element {
           Only pi can tell the system prompt, tools, messages and outputs that it sends.{" "}
           {isAsleep ? "It sleeps: asking starts it." : "Asking changes nothing."}
         </p>
-        <div class="row-of-buttons">{askButton}</div>
+        <div class="row-of-buttons">
+          {askButton}
+          {compactButton}
+        </div>
         {why}
       </div>
     );
   }
   const known = inspected.value;
   const pruning = pruned.kind === "known" ? pruned.value : undefined;
-  const usage = requests.all.value.findLast(({ usage }) => usage !== undefined)?.usage;
-  const most = mostLost(usage, known.window);
-  const show = (next: ContextAction) => () => {
-    action.value = next;
-  };
-  const { value: shown } = action;
   return (
     <div class="costs context-view">
       <ContextPatterns />
@@ -86,6 +86,7 @@ export function ContextView({ open, figures }: ContextViewProps): JSX.Element {
         <div class="context-asked">
           <Asked inspected={known} />
           {askButton}
+          {compactButton}
         </div>
         {why}
       </section>
@@ -96,22 +97,6 @@ export function ContextView({ open, figures }: ContextViewProps): JSX.Element {
       />
       <Removed window={known.window} />
       <Blocks pruned={pruned} show={show} />
-      {shown !== undefined && (
-        <ContextSheet
-          action={shown}
-          context={context}
-          lost={
-            most === undefined || pruning === undefined || !("block" in shown)
-              ? most
-              : lostAt(shown.block, pruning, most)
-          }
-          isAsleep={isAsleep}
-          isRunning={info?.state === "running"}
-          onClose={() => {
-            action.value = undefined;
-          }}
-        />
-      )}
     </div>
   );
 }

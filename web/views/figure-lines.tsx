@@ -1,4 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
+import { windowOf } from "../state/context-facts.ts";
 import type { Figures } from "../state/figures.ts";
 import type { OpenSession } from "../state/open-session.ts";
 import { usePage } from "./context.ts";
@@ -15,17 +16,19 @@ export function FigureLines({ open, figures }: FigureLinesProps): JSX.Element {
   const { looks } = usePage();
   const { value: info } = open.info;
   const { value: asked } = figures.costs.report;
-  const last = figures.requests.all.value.findLast(
-    ({ usage, kind }) => kind === "answer" && usage !== undefined,
-  )?.usage;
+  const last = figures.requests.all.value.findLast(({ usage, kind }) => kind === "answer" && usage !== undefined);
   const known = info?.summary?.contextUsage;
-  const tokens = last?.totalTokens ?? known?.tokens;
+  const tokens = last?.usage?.totalTokens ?? known?.tokens;
   return (
     <section>
       <h2 class="unseen">Figures</h2>
       <dl class="facts">
         <Line name="Context">
-          {tokens === undefined ? <NotKnown /> : <Window tokens={tokens} size={known?.contextWindow} />}
+          {tokens === undefined ? (
+            <NotKnown />
+          ) : (
+            <Window tokens={tokens} size={windowOf(open.choices.model.value, last?.model, known?.contextWindow)} />
+          )}
         </Line>
         <Line name="Cost">
           {asked.kind !== "known" ? (

@@ -24,7 +24,9 @@ export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
   const known = withCurrent(models.kind === "known" ? models.value : [], model);
   const knownLevels = levels.kind === "known" ? levels.value : [];
   const allLevels = level === undefined || knownLevels.includes(level) ? knownLevels : [level, ...knownLevels];
-  const isKnown = models.kind === "known" && levels.kind === "known";
+  const asOf = choices.modelsAt.value;
+  // What pi said before can be asked again.
+  const isKnown = models.kind === "known" && levels.kind === "known" && asOf === undefined;
   const isAsking = models.kind === "asking" || levels.kind === "asking";
   useOffer({
     about: "",
@@ -87,7 +89,9 @@ export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
           class="button bare square"
           disabled={isAsking}
           aria-label={isAsking ? "Asking pi" : askWords}
-          title={askWords}
+          title={
+            asOf === undefined ? askWords : `${askWords}. These are known since ${new Date(asOf).toLocaleString()}.`
+          }
           onClick={ask}
         >
           <Icon name={isAsking ? "running" : "again"} />

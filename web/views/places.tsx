@@ -2,6 +2,7 @@ import { SessionFigures } from "../state/figures.ts";
 import { Actions } from "./actions.tsx";
 import { colourInView } from "./colours.ts";
 import { CommandList } from "./command-list.tsx";
+import { ContextActions } from "./context-actions.tsx";
 import { ContextView } from "./context-view.tsx";
 import { CostView } from "./cost.tsx";
 import { DaemonView } from "./daemon.tsx";
@@ -25,6 +26,7 @@ export const places = {
   Actions,
   CommandList,
   colourInView,
+  ContextActions,
   ContextView,
   CostView,
   DaemonView,

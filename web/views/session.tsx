@@ -18,9 +18,14 @@ export function SessionView({ open }: { readonly open: OpenSession }): JSX.Eleme
     <>
       <SessionHeader open={open} />
       <SessionTabs open={open} />
-      {tab !== "tree" && (
-        <WithFigures open={open}>{({ Tape }, figures) => <Tape open={open} figures={figures} />}</WithFigures>
-      )}
+      <WithFigures open={open}>
+        {({ Tape, ContextActions }, figures) => (
+          <>
+            {tab !== "tree" && <Tape open={open} figures={figures} />}
+            <ContextActions open={open} figures={figures} />
+          </>
+        )}
+      </WithFigures>
       <div class="panels">
         {/* It stays where a person has scrolled to. */}
         <Panel tab="conversation" isHidden={tab !== "conversation"}>

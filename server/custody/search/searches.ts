@@ -16,12 +16,6 @@ export interface SearchedSession extends SearchedFile, SessionAge {
   readonly hasEntries: boolean;
 }
 
-export interface Searcher {
-  /** Identifies the caller's token. */
-  readonly token: object;
-  readonly signal: AbortSignal;
-}
-
 type SearchParams = Omit<Params<"transcript/search">, "sessionId">;
 export type SearchLimits = typeof limits.search;
 
@@ -30,8 +24,6 @@ export class Searches {
   readonly #limits: SearchLimits;
   readonly #threads: JobThreads;
   readonly #gate: Gate;
-  readonly #ofToken = new WeakMap<object, number>();
-  #inAll = 0;
 
   constructor(of: SearchLimits = limits.search) {
     this.#limits = of;
@@ -48,7 +40,7 @@ export class Searches {
   async search(
     sessions: readonly SearchedSession[],
     params: SearchParams,
-    searcher: Searcher,
+    signal: AbortSignal,
   ): Promise<Result<"transcript/search">> {
     const { query, before, limit = 50 } = params;
     if (!query.isWellFormed()) throw notWellFormed();
@@ -61,7 +53,7 @@ export class Searches {
       sessions: left.map(({ sessionId, file, isEphemeral }) => ({ sessionId, file, isEphemeral })),
       from: left[0]?.sessionId === place?.sessionId ? place?.file : undefined,
     };
-    const answer = left.length === 0 ? nothing : await this.#inTurn(order, searcher);
+    const answer = left.length === 0 ? nothing : await this.#gate.pass(() => this.#inThread(order, signal), { signal });
     const { index = left.length, place: file } = answer.next ?? {};
     const next = left[index];
     const unsearched = answer.unsearched.flatMap((one) => known(one, sessions));
@@ -73,22 +65,6 @@ export class Searches {
       bytes: answer.bytes,
       ...(unsearched.length > 0 && { unsearched }),
     };
-  }
-
-  async #inTurn(order: SearchOrder, { token, signal }: Searcher): Promise<SearchAnswer> {
-    const { maxWaitingSearches, maxSearchesPerToken } = this.#limits;
-    const own = this.#ofToken.get(token) ?? 0;
-    if (this.#inAll >= maxWaitingSearches || own >= maxSearchesPerToken) {
-      throw overloaded("Too many searches are running or waiting.");
-    }
-    this.#inAll += 1;
-    this.#ofToken.set(token, own + 1);
-    try {
-      return await this.#gate.pass(() => this.#inThread(order, signal), { signal });
-    } finally {
-      this.#inAll -= 1;
-      this.#ofToken.set(token, (this.#ofToken.get(token) ?? 1) - 1);
-    }
   }
 
   async #inThread(order: SearchOrder, signal: AbortSignal): Promise<SearchAnswer> {

@@ -1,6 +1,7 @@
 import { WireError } from "../../../protocol/errors.ts";
 import { isRecord } from "../../../protocol/objects.ts";
 import type { transcriptMethods } from "../../../protocol/transcript-methods.ts";
+import { limits } from "../../configuration/limits.ts";
 import { byAge } from "../../core/session-record.ts";
 import { type SearchedSession, Searches } from "../../custody/search/searches.ts";
 import { noEntries } from "../../custody/stored-entries.ts";
@@ -10,10 +11,26 @@ import type { Registry } from "../../session/registry.ts";
 import type { Session } from "../../session/session.ts";
 import { isAsleep, unknownAsleep } from "../asleep.ts";
 import type { Call, HandlersOf } from "../call.ts";
+import { namedTokensPercent, Quota } from "../quota.ts";
+
+const { maxReads, maxReadsPerToken } = limits.transcript;
+const { maxSearches, maxSearchesPerToken } = limits.search;
 
 export function transcriptHandlers(registry: Registry): HandlersOf<typeof transcriptMethods> {
   const transcripts = new Transcripts();
   const searches = new Searches();
+  const reads = new Quota({
+    what: "calls that read session files",
+    max: maxReads,
+    maxPerToken: maxReadsPerToken,
+    namedTokensPercent,
+  });
+  const searching = new Quota({
+    what: "searches that run or wait",
+    max: maxSearches,
+    maxPerToken: maxSearchesPerToken,
+    namedTokensPercent,
+  });
   const source = async (sessionId: string, { signal, grant }: Call): Promise<TranscriptSource> => {
     const session = registry.get(sessionId);
     // The last pi can write until it has been cleaned up.
@@ -24,7 +41,7 @@ export function transcriptHandlers(registry: Registry): HandlersOf<typeof transc
     };
     return sourceOf(session, sessionOf);
   };
-  const read = async <T>(sessionId: string, call: Call, use: (from: TranscriptSource) => Promise<T>): Promise<T> => {
+  const readNow = async <T>(sessionId: string, call: Call, use: (from: TranscriptSource) => Promise<T>): Promise<T> => {
     try {
       return await use(await source(sessionId, call));
     } catch (error) {
@@ -36,6 +53,8 @@ export function transcriptHandlers(registry: Registry): HandlersOf<typeof transc
       return await use(await source(sessionId, call));
     }
   };
+  const read = <T>(sessionId: string, call: Call, use: (from: TranscriptSource) => Promise<T>): Promise<T> =>
+    within(reads, call, () => readNow(sessionId, call, use));
   return {
     "transcript/page": ({ sessionId, ...params }, call) =>
       read(sessionId, call, (from) => transcripts.page(from, params, call.signal)),
@@ -43,13 +62,25 @@ export function transcriptHandlers(registry: Registry): HandlersOf<typeof transc
       read(sessionId, call, (from) => transcripts.outline(from, params, call.signal)),
     "transcript/entry": ({ sessionId, ...params }, call) =>
       read(sessionId, call, (from) => transcripts.piece(from, params, call.signal)),
-    "transcript/search": async ({ sessionId, ...params }, { grant, signal }) => {
-      const { limits: covers = () => true } = grant ?? {};
+    "transcript/search": async ({ sessionId, ...params }, call) => {
+      const { limits: covers = () => true } = call.grant ?? {};
       const sessions = sessionId === undefined ? registry.all() : [registry.get(sessionId)];
       const seen = sessions.filter(({ stored }) => covers(stored)).sort((a, b) => byAge(b.stored, a.stored));
-      return await searches.search(seen.map(searchedSession), params, { token: grant ?? registry, signal });
+      return await within(searching, call, () => searches.search(seen.map(searchedSession), params, call.signal));
     },
   };
+}
+
+/** Counts a call while it runs. Throws `overloaded`. */
+async function within<T>(quota: Quota, { grant }: Call, run: () => Promise<T>): Promise<T> {
+  const full = quota.refusal(grant, 1);
+  if (full !== undefined) throw full;
+  quota.add(grant, 1);
+  try {
+    return await run();
+  } finally {
+    quota.add(grant, -1);
+  }
 }
 
 function searchedSession({ sessionId, file, stored }: Session): SearchedSession {

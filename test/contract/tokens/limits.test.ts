@@ -1,10 +1,11 @@
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type MethodName, methods } from "../../../protocol/methods.ts";
 import { goodParams } from "../../faults/hostile/schemas.ts";
 import { startTokenStage, type TokenStage } from "../../helpers/token-stage.ts";
+import type { Unchecked } from "../../helpers/unchecked.ts";
 
 const capabilities = ["observe", "prompt"] as const;
 const unknownId = "01920000-0000-7000-8000-00000000dead";
@@ -298,4 +299,28 @@ test("a limited token does not get the metrics and the log of all sessions", asy
   expect((await stage.http(all, "GET", "/v1/log")).text).toContain("listening");
   const prompting = await stage.token({ name: "p", capabilities: ["prompt"] });
   expect(await stage.call(prompting, "daemon/log")).toMatchObject({ name: "forbidden", needs: "observe" });
+});
+
+test("one token cannot keep others from reading session files, or from searching them", async () => {
+  await using stage = await startTokenStage();
+  const { sessionId, file } = await stage.call(stage.main, "session/create", { cwd: stage.root });
+  await stage.call(stage.main, "session/hibernate", { sessionId, force: true });
+  writeFileSync(file, `${JSON.stringify({ type: "session", version: 3, id: sessionId, timestamp: "", cwd: "/" })}\n`);
+  // Each call reads as much of it as it may.
+  truncateSync(file, 400 * 1024 * 1024);
+  const token = await stage.token({ name: "reader", capabilities: ["observe"] });
+  const reading = ["transcript/page", "transcript/outline"];
+  const batch = Array.from({ length: 72 }, (_, id) => ({
+    ...{ jsonrpc: "2.0", id },
+    ...(id < 12 ? { method: "transcript/search", params: { sessionId, query: "x" } } : {}),
+    ...(id < 12 ? {} : { method: reading[id % 2], params: { sessionId } }),
+  }));
+  const { body } = await stage.http(token, "POST", "/v1/rpc", batch);
+  const refusedIn = (from: number, to: number) => {
+    const refused = (body as Unchecked[]).filter(({ id, error }) => id >= from && id < to && error !== undefined);
+    return [...new Set(refused.map(({ error }) => error.message))];
+  };
+  expect(refusedIn(0, 12)).toEqual(['8 searches that run or wait is the limit of the token "reader".']);
+  expect(refusedIn(12, 72)).toEqual(['32 calls that read session files is the limit of the token "reader".']);
+  expect(await stage.call(token, "transcript/page", { sessionId })).toMatchObject({ entries: [] });
 });

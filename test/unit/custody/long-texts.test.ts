@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { boundaryBefore, cutEntry, valueAt } from "../../../server/custody/long-texts.ts";
+import { boundaryBefore, cutEntry, cutLine, valueAt } from "../../../server/custody/long-texts.ts";
 
 const line = (entry: unknown): Buffer => Buffer.from(JSON.stringify(entry));
 const long = "x".repeat(100_000);
@@ -70,6 +70,37 @@ test("of an entry with many parts its fields near the root stay, and its size is
     const value = valueIn(entry, path);
     expect(bytes).toBe(Buffer.byteLength(JSON.stringify(value)) - (typeof value === "string" ? 2 : 0));
   }
+});
+
+test("of an entry with very many values only the first are looked at, and the fields near its root", () => {
+  const numbers = Array.from({ length: 50_000 }, () => 1);
+  const named = Object.fromEntries(numbers.map((one, index) => [`k${index}`, one]));
+  const message = { role: "toolResult", details: { numbers, after: 1 }, isError: true };
+  const cut = cutEntry(line({ type: "message", message, id: "a", parentId: null }));
+  // `numbers` is looked at, too.
+  const details = { numbers: numbers.slice(0, 19_999) };
+  expect(cut?.entry).toEqual({ type: "message", message: { ...message, details }, id: "a", parentId: null });
+  expect(cut?.cuts.map(({ path }) => path)).toEqual(["/message/details/numbers", "/message/details"]);
+  const fields = cutEntry(line({ type: "message", id: "a", parentId: null, message: named }));
+  expect(Object.keys(fields?.entry["message"] as object).length).toBeLessThan(20_000);
+  const bytes = line({ ...named, last: 1 });
+  expect([valueAt(bytes, "/k19999"), valueAt(bytes, "/last")]).toEqual([
+    { start: 208_889, end: 208_890, isString: false },
+    undefined,
+  ]);
+});
+
+test("the ids of what an extension stores are known, although more fields come before them", () => {
+  const fields = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`k${index}`, 1]));
+  const bytes = line({ type: "custom", ...fields, id: "b", parentId: "a" });
+  const cut = cutLine({ start: 0, end: bytes.length, bytes, head: bytes, tail: bytes }, { id: "b", parentId: "a" });
+  expect(cut?.entry).toMatchObject({ type: "custom", k0: 1, id: "b", parentId: "a" });
+});
+
+test("a path that leads deep into a long value is followed in one pass", () => {
+  const depth = 1_000;
+  const bytes = Buffer.from(`${'{"a":'.repeat(depth)}[${"1,".repeat(6_000_000)}1]${"}".repeat(depth)}`);
+  expect(valueAt(bytes, "/a".repeat(depth))).toEqual({ start: 5 * depth, end: bytes.length - depth, isString: false });
 });
 
 test("a value that is left out between others leaves JSON", () => {

@@ -68,7 +68,7 @@ interface With extends SearchParams {
 
 function searched(all: readonly SearchedSession[], { bounds, ...params }: With): Promise<Found> {
   const searches = new Searches({ ...limits.search, ...bounds } as SearchLimits);
-  return searches.search(all, params, { token: {}, signal: new AbortController().signal });
+  return searches.search(all, params, new AbortController().signal);
 }
 
 /** All answers, one after the other. */
@@ -305,8 +305,8 @@ test("an entry with a time that is no text is found, and an entry of a million s
     { ...user("b", "a", "needle"), timestamp: { toString: null, valueOf: null } },
     `{"type":"message","id":"c","parentId":"b","timestamp":"","message":{"role":"assistant","content":[${call}]}}`,
   );
-  const answer = await searched([session], { query: "needle" });
-  expect([idsOf([answer]), answer.unsearched]).toEqual([["c", "b", "a"], undefined]);
+  const answers = await allOf([session], { query: "needle", bounds: { maxSearchMs: 20_000 } });
+  expect([idsOf(answers), answers[0]?.unsearched]).toEqual([["c", "b", "a"], undefined]);
 });
 
 test("a file that was rewritten between two answers is named, and later sessions are searched", async () => {
@@ -375,36 +375,22 @@ test("places that no answer has named are refused or lead nowhere else", async (
   }
 });
 
-test("searches of one token and of all are bounded, and one that is not wanted any more ends", async () => {
+test("a search that is not wanted any more ends, running or waiting", async () => {
   const session = sessionOf(user("a", null, "needle"));
   const file = openSync(session.file, "r+");
   ftruncateSync(file, 400 * 1024 * 1024);
   closeSync(file);
-  const bounds = {
-    maxSearchThreads: 1,
-    maxSearchesPerToken: 2,
-    maxWaitingSearches: 3,
-    maxSearchMs: 60_000,
-    maxSearchBytes: 1e9,
-  };
+  const bounds = { maxSearchThreads: 1, maxSearchMs: 60_000, maxSearchBytes: 1e9 };
   const searches = new Searches({ ...limits.search, ...bounds } as unknown as SearchLimits);
   const left = new AbortController();
-  const [one, other, third] = [{}, {}, {}];
-  const begin = (token: object, signal = left.signal) => searches.search([session], { query: "x" }, { token, signal });
-  const began = [begin(one), begin(one)];
-  await expect(begin(one)).rejects.toMatchObject({ kind: "overloaded" });
-  began.push(begin(other));
-  await expect(begin(third)).rejects.toMatchObject({ kind: "overloaded" });
+  const began = [1, 2].map(() => searches.search([session], { query: "x" }, left.signal));
   await expect.poll(openFiles).toContain(session.file);
   const why = new Error("gone");
   left.abort(why);
   expect(await Promise.allSettled(began)).toEqual(began.map(() => ({ status: "rejected", reason: why })));
   expect(openFiles()).not.toContain(session.file);
   const small = sessionOf(user("b", null, "needle"));
-  const params = { query: "needle" };
-  expect(idsOf([await searches.search([small], params, { token: one, signal: new AbortController().signal })])).toEqual(
-    ["b"],
-  );
+  expect(idsOf([await searches.search([small], { query: "needle" }, new AbortController().signal)])).toEqual(["b"]);
 });
 
 test("a search whose thread takes too long is overloaded", async () => {

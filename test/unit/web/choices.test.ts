@@ -13,11 +13,16 @@ test("shows what is known of a sleeping session, and asks its pi only at a press
   };
   daemon.on("session/getThinkingLevels", asleep);
   daemon.on("session/getCommands", asleep);
-  daemon.answer("model/list", {
-    models: [
-      { ...model, name: "Model 1" },
-      { provider: "scripted", id: "model-2" },
-    ],
+  daemon.on("model/list", ({ cached = false }) => {
+    if (cached) throw new WireError("answer_unknown", "It is not known.", {});
+    return {
+      models: [
+        { ...model, name: "Model 1" },
+        { provider: "scripted", id: "model-2" },
+      ],
+      providers: [],
+      asOf: 1,
+    };
   });
   const info = signal<SessionInfo | undefined>(sessionInfo("s1", { state: "hibernated", model, thinkingLevel: "low" }));
   const choices = new SessionChoices({ daemon, sessionId: "s1", info });
@@ -28,7 +33,7 @@ test("shows what is known of a sleeping session, and asks its pi only at a press
   expect([choices.models.value, choices.levels.value, choices.commands.value]).toEqual(
     Array(3).fill({ kind: "unknown" }),
   );
-  expect(daemon.methods).not.toContain("model/list");
+  expect(daemon.calls.filter(({ method }) => method === "model/list")).toMatchObject([{ params: { cached: true } }]);
 
   daemon.answer("session/getThinkingLevels", { levels: ["off", "low"] });
   daemon.answer("session/getCommands", { commands: [{ name: "review", source: "prompt" }] });
@@ -72,4 +77,26 @@ test("says why pi could not be asked", async () => {
   const choices = new SessionChoices({ daemon, sessionId: "s1", info: signal(sessionInfo("s1")) });
   expect(await choices.ask()).toEqual({ kind: "refused", words: "pi did not start." });
   expect(choices.models.value).toEqual({ kind: "refused", words: "pi did not start." });
+});
+
+test("shows the models that pi said before, with their windows, and can ask for them again", async () => {
+  const daemon = new FakeDaemon();
+  const said = { models: [{ ...model, contextWindow: 1_000 }], providers: [], asOf: 5 };
+  daemon.on("model/list", ({ cached = false }) => {
+    if (cached) return { ...said, cached, cachedAt: 5 };
+    return { ...said, models: [{ ...model, contextWindow: 2_000 }], asOf: 9 };
+  });
+  const info = signal<SessionInfo | undefined>(sessionInfo("s1", { state: "hibernated", model }));
+  const choices = new SessionChoices({ daemon, sessionId: "s1", info });
+  await settled();
+  expect([choices.model.value, choices.modelsAt.value]).toEqual([
+    { ...model, name: "model-1", contextWindow: 1_000 },
+    5,
+  ]);
+  await choices.ask();
+  expect([choices.model.value?.contextWindow, choices.modelsAt.value]).toEqual([2_000, undefined]);
+  // Known models stay where pi cannot be asked.
+  daemon.on("model/list", () => Promise.reject(new WireError("start_failed", "pi did not start.")));
+  expect(await choices.ask()).toEqual({ kind: "refused", words: "pi did not start." });
+  expect(choices.models.value.kind).toBe("known");
 });

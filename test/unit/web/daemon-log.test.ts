@@ -12,7 +12,14 @@ afterEach(() => void vi.useRealTimers());
 /** A daemon whose log has so many lines, every tenth of them a warning. */
 function fixture(count: number, maxRecentLines = 5_000) {
   const kept = new RecentLog(
-    { maxRecentLines, maxRecentBytes: 1_000_000, maxLogLineBytes: 8_000, maxLogAnswerBytes: 256_000 },
+    {
+      maxRecentLines,
+      maxRecentBytes: 1_000_000,
+      maxReportLines: 9,
+      maxReportBytes: 999,
+      maxLogLineBytes: 8_000,
+      maxLogAnswerBytes: 256_000,
+    },
     1,
   );
   let written = 0;
@@ -102,13 +109,25 @@ test("at most a thousand lines are shown, and the others are older ones", async 
   await vi.advanceTimersByTimeAsync(6_000);
   expect([shown()?.length, shown()?.[0], shown()?.at(-1)]).toEqual([1_000, "line 300", "line 1299"]);
   expect(log.hasOlder.value).toBe(true);
+  // A person who reads older lines keeps them.
+  await log.older();
+  write(500);
+  await vi.advanceTimersByTimeAsync(6_000);
+  expect([shown()?.length, shown()?.[0], shown()?.at(-1)]).toEqual([1_600, "line 200", "line 1799"]);
   stop();
 });
 
 test("a refusal has the daemon's words, and the log goes on after it", async () => {
   const { daemon, log, shown } = fixture(2);
   let isLimited = true;
-  const kept = new RecentLog({ maxRecentLines: 9, maxRecentBytes: 999, maxLogLineBytes: 99, maxLogAnswerBytes: 99 });
+  const kept = new RecentLog({
+    maxRecentLines: 9,
+    maxRecentBytes: 999,
+    maxReportLines: 9,
+    maxReportBytes: 999,
+    maxLogLineBytes: 99,
+    maxLogAnswerBytes: 99,
+  });
   daemon.on("daemon/log", (query) => {
     if (isLimited) throw new WireError("forbidden", "The token does not allow it.", { limit: "labels" });
     return kept.read(query);

@@ -89,6 +89,37 @@ test("what is loaded is found at once, and then what the file of the session has
   expect(fixture.search.state.value).toEqual({ kind: "ended" });
 });
 
+test("a long conversation is looked through in slices, of which the next key leaves out the rest", async () => {
+  const fixture = new Fixture(found([]));
+  fixture.scene.history(Array.from({ length: 40 }, (_, index) => entry(`e${index}`, user(`needle ${index}`, index))));
+  await fixture.open();
+  let now = 0;
+  // Each row takes 3 ms.
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => {
+    now += 3;
+    return now;
+  });
+  const look = (): void => void vi.advanceTimersByTime(1);
+  fixture.search.write("needle");
+  expect(fixture.hits.length).toBe(2);
+  look();
+  await settled();
+  expect(fixture.hits.length).toBe(5);
+  fixture.search.write("needle 1");
+  look();
+  await settled();
+  // None of the newest has it, and the look for the first word has ended.
+  expect(fixture.hits).toEqual([]);
+  for (let count = 0; count < 40; count += 1) {
+    look();
+    await settled();
+  }
+  clock.mockRestore();
+  expect(fixture.hits).toHaveLength(11);
+  await fixture.wait();
+  expect([fixture.hits, fixture.search.state.value.kind]).toEqual([[], "ended"]);
+});
+
 test("what pi has not written stays until the file has it", async () => {
   const fixture = new Fixture(found([]), found([hit("e1", "A needle comes.")]));
   await fixture.open();

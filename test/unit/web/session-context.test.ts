@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type Result, WireError } from "../../../client/browser.ts";
-import { limitsOf, lostAt, mostLost, partsOf } from "../../../web/state/context-facts.ts";
+import { limitsOf, lostAt, mostLost, partsOf, windowOf } from "../../../web/state/context-facts.ts";
 import { type Inspected, KnownContext, type Pruned } from "../../../web/state/session-context.ts";
 import { FakeDaemon, settled } from "./fake-daemon.ts";
 import { FakePage } from "./fake-page.ts";
@@ -51,12 +51,21 @@ test("a change loses at most the messages in the provider's cache, and of a bloc
   const usage = { input: 100, cacheRead: 700, cacheWrite: 0 };
   expect(mostLost(undefined, window)).toBeUndefined();
   expect(mostLost({ input: 800, cacheRead: 0, cacheWrite: 0 }, window)).toBe(0);
-  expect(mostLost(usage, window)).toBe(500);
+  expect([mostLost(usage, window), mostLost(usage, undefined)]).toEqual([500, 800]);
   const [block] = pruned.blocks;
   expect(lostAt({ startId: block?.startId ?? "" }, pruned, 500)).toBe(70 + 30);
   expect(lostAt({ startId: "m001" }, pruned, 500)).toBe(10 + 70 + 30);
   expect(lostAt({ startId: "m001" }, pruned, 90)).toBe(90);
   expect(lostAt({}, pruned, 500)).toBe(500);
+});
+
+test("the window is that of the model that is chosen now, not that of the last answer", () => {
+  const chosen = { provider: "p", id: "one", name: "One" };
+  expect(windowOf({ ...chosen, contextWindow: 500 }, "p/two", 900)).toBe(500);
+  expect(windowOf(chosen, "p/one", 900)).toBe(900);
+  expect(windowOf(chosen, undefined, 900)).toBe(900);
+  expect(windowOf(undefined, "p/two", 900)).toBe(900);
+  expect(windowOf(chosen, "p/two", 900)).toBeUndefined();
 });
 
 test("the limits of the window are those that are on, the lowest first", () => {
@@ -137,6 +146,10 @@ test("asking starts a sleeping pi, an awake one is only asked, and a change is f
     ["pruning/compress", { sessionId, focus: "the log", wait: true }],
     ["pruning/decompress", { sessionId, block: "b1" }],
   ]);
+  const compaction = { summary: "s", firstKeptEntryId: "a", tokensBefore: 900 };
+  daemon.answer("session/compact", { compaction, deliveries: {} });
+  expect(await context.compact(" the plan ")).toEqual({ kind: "done", value: compaction });
+  expect(asked()).toEqual([["session/compact", { sessionId, customInstructions: "the plan" }], ...both]);
   daemon.on("pruning/sweep", () => {
     throw new WireError("pruning_disabled", "Pruning is off.", {});
   });
