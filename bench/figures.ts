@@ -8,7 +8,7 @@ import { eventThroughput } from "./figures/event-throughput.ts";
 import { fanOut } from "./figures/fan-out.ts";
 import { frontEnd } from "./figures/front-end.ts";
 import { httpRequests } from "./figures/http-requests.ts";
-import { lean } from "./figures/lean.ts";
+import { lean, leanPart } from "./figures/lean.ts";
 import { liveRestore } from "./figures/live-restore.ts";
 import { manySessions, twoHundredSessions } from "./figures/many-sessions.ts";
 import { neighbours } from "./figures/neighbours.ts";
@@ -59,6 +59,7 @@ export const figures = {
   optimisation,
   pruning,
   lean,
+  "lean-parts": leanPart,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;

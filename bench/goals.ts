@@ -112,6 +112,8 @@ export const goals = {
   "L 64k": atMost("300 calls, a window of 64k: USD with the profile lean / with bare pi", [0.8]),
   "L 200k": atMost("300 calls, a window of 200k: USD with the profile lean / with bare pi", [0.75]),
   "L 1M": atMost("300 calls, a window of 1M: USD with the profile lean / with bare pi", [0.3]),
+  "L part": atMost("300 calls: USD with one part of lean / with bare pi", [1.02]),
+  "L price": atMost("300 calls: predicted and actual price of an edit of earlier context, median error", [15], "%"),
   R1: atMost("each cost with live restore / without it", [1.1]),
 } as const satisfies Readonly<Record<string, Goal>>;
 

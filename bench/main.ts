@@ -9,7 +9,7 @@ import { run } from "./lib/run.ts";
 
 const usage = `Measures the built daemon against plain readers of the same children, in ratios within one run.
 
-usage: npm run bench -- [NAME…] [--goals] [--json] [--repetitions N] [--dist DIRECTORY] [--pi VERSION] [--only TEXT]
+usage: npm run bench -- [NAME…] [--goals] [--json] [--repetitions N] [--dist DIRECTORY] [--pi VERSION] [--only PATTERN]
                         [--opencode FILE]
 
   --goals            print every goal with its values, instead of the figures; runs those with goals
@@ -17,7 +17,7 @@ usage: npm run bench -- [NAME…] [--goals] [--json] [--repetitions N] [--dist D
   --repetitions N    values for each row (default: as each figure says)
   --dist DIRECTORY   measure this build instead of building
   --pi VERSION       for figures that use one pi (default: the newest)
-  --only TEXT        of the figure "lean", the cells whose name contains it, for example "200k, Anthropic"
+  --only PATTERN     of the figures "lean" and "lean-parts", the cells whose name matches, for example "200k, Anthropic"
   --opencode FILE    the executable of opencode, to compare with
 
 ${Object.entries(figures)

@@ -17,6 +17,8 @@ export interface ParsedRequest {
 export interface Violation {
   readonly message: string;
   readonly status: 400 | 401 | 404 | 413;
+  /** As in {@link ErrorReply}. */
+  readonly code?: string;
 }
 
 export interface StrictRules {

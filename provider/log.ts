@@ -27,7 +27,10 @@ export interface ReceivedRequest {
   readonly receivedAt: number;
   /** Names in lower case; the values of credentials are `[redacted]`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The parsed body; empty if it was not a JSON object, too large or incomplete. */
+  /**
+   * The parsed body; empty if it was not a JSON object, too large or incomplete. If it continues a thread, with the
+   * thread's earlier messages.
+   */
   readonly body: JsonObject;
   readonly bodyBytes: number;
   /** The hash of the body, in hexadecimal, if the body is complete. */

@@ -3,6 +3,7 @@ import type { AnswerHead, AnswerPiece, Dialect, StreamEncoder } from "./dialect.
 import type { Exchange } from "./exchange.ts";
 import { countCharacters } from "./messages.ts";
 import type { AnswerReply, Break, OverflowReply, Part, Piece, Reply, StatusReply, StopReason, Usage } from "./reply.ts";
+import type { MessageThreads } from "./threads.ts";
 
 export interface PlayOptions {
   readonly exchange: Exchange;
@@ -11,6 +12,7 @@ export interface PlayOptions {
   readonly answerId: string;
   /** Counts tokens; without it, they are a quarter of the characters. */
   readonly cache: PromptCache | undefined;
+  readonly threads: MessageThreads;
 }
 
 /** Sends a reply. Rejects if the connection or the provider ends first; otherwise the entry has its outcome. */
@@ -48,19 +50,23 @@ function overflowStatus({ tokens, limitTokens }: OverflowReply, dialect: Dialect
 }
 
 async function playStream(reply: AnswerReply, options: PlayOptions): Promise<void> {
-  const { exchange, dialect } = options;
-  const encoder = dialect.encoder(await headOf(reply, options), exchange.entry.body);
+  const { exchange, dialect, threads } = options;
+  const head = await headOf(reply, options);
+  const encoder = dialect.encoder(head, exchange.entry.body);
   exchange.sendHeaders(200, {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache",
     ...reply.headers,
   });
   await exchange.write(encoder.start());
-  for (const part of identified(reply.parts, options)) {
+  const parts = identified(reply.parts, options);
+  for (const part of parts) {
     if (isPause(part)) await exchange.pause(part);
     else if (isBreak(part)) return await breakOff(part, exchange, encoder);
     else await exchange.write(part.kind === "raw" ? part.data : encoder.piece(part));
   }
+  // Before its end, because the next request may follow at once.
+  threads.keep(exchange.entry.body, () => dialect.whole({ head, pieces: parts.filter(isPiece), stop: stopOf(reply) }));
   await exchange.write(encoder.finish(stopOf(reply)));
   await exchange.finish("answered");
 }

@@ -6,6 +6,7 @@ import { isObject, isWellFormed, parsedOrText } from "./json.ts";
 import { redactedHeaders, redactedPath } from "./log.ts";
 import type { Received } from "./request-log.ts";
 import type { Route } from "./route.ts";
+import type { MessageThreads } from "./threads.ts";
 
 export interface Arrival {
   readonly request: IncomingMessage;
@@ -20,6 +21,8 @@ export interface Admission {
   readonly rules: StrictRules | undefined;
   readonly apiKey: string | undefined;
   readonly maxBodyBytes: number;
+  /** The conversations that requests can continue. */
+  readonly threads: MessageThreads;
 }
 
 /** A lone surrogate is only possible as an escape. */
@@ -28,7 +31,9 @@ const surrogateEscape = /\\u[dD][89a-fA-F]/;
 /** A request for the log, and why it must be refused. */
 export function receive({ request, route, body, receivedAt }: Arrival, admission: Admission): Received {
   const parsed = body.kind === "whole" ? parsedOrText(body.text) : undefined;
-  const content = isObject(parsed) ? parsed : {};
+  const given = isObject(parsed) ? parsed : {};
+  const whole = route.dialect.api === "anthropic" ? admission.threads.complete(given) : given;
+  const content = whole ?? given;
   return {
     request: {
       api: route.dialect.api,
@@ -52,6 +57,8 @@ export function receive({ request, route, body, receivedAt }: Arrival, admission
       return [{ message, status: 413 }];
     }
     if (!isObject(parsed)) return [{ message: "The request body is not a JSON object", status: 400 }];
+    if (whole === undefined)
+      return [{ message: "thread: The message was not found", status: 404, code: "thread_not_found" }];
     if (admission.rules === undefined) return [];
     if (body.kind === "whole" && surrogateEscape.test(body.text) && !isWellFormed(parsed)) {
       return [{ message: "The request body is not valid JSON: no low surrogate in string", status: 400 }];

@@ -66,7 +66,7 @@ export interface ErrorReply {
   readonly message?: string;
   /** `error.type` (OpenAI, Anthropic) or `error.status` (Google). */
   readonly type?: string;
-  /** `error.code`; OpenAI only. */
+  /** `error.code` (OpenAI) or `error.details.error_code` (Anthropic). */
   readonly code?: string;
 }
 

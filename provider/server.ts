@@ -14,6 +14,7 @@ import { answer, type Reply, status } from "./reply.ts";
 import { RequestLog, type WaitOptions } from "./request-log.ts";
 import { routeOf, routesHelp } from "./route.ts";
 import { type Responder, Script, type Step } from "./script.ts";
+import { MessageThreads } from "./threads.ts";
 
 export interface ProviderOptions {
   /** Default 127.0.0.1. */
@@ -103,6 +104,7 @@ export class ScriptedProvider {
             },
       apiKey: options.apiKey,
       maxBodyBytes: options.maxBodyBytes ?? 64 * mebibyte,
+      threads: new MessageThreads(),
     };
     this.#answersWarmingAside = options.warming === "aside";
     this.#cache = options.cache === undefined ? undefined : new PromptCache(options.cache);
@@ -189,7 +191,8 @@ export class ScriptedProvider {
       signal.throwIfAborted();
       const reply = await orAborted(this.#replyTo(entry), signal);
       const answerId = `${this.#answerIdPrefix}_${entry.n}`;
-      await play(reply, { exchange, dialect: route.dialect, answerId, cache: this.#cache });
+      const { threads } = this.#admission;
+      await play(reply, { exchange, dialect: route.dialect, answerId, cache: this.#cache, threads });
     } catch (error) {
       if (this.#closing.signal.aborted) entry.recordEnd("hung");
       else if (gone.signal.aborted || body.kind === "cutOff" || isDisconnect(error))
@@ -200,7 +203,10 @@ export class ScriptedProvider {
   }
 
   async #replyTo(entry: RecordedRequest): Promise<Reply> {
-    if (entry.refusal !== undefined) return status(entry.refusal.status, { message: entry.refusal.message });
+    if (entry.refusal !== undefined) {
+      const { status: code, ...error } = entry.refusal;
+      return status(code, error);
+    }
     if (entry.isWarming && this.#answersWarmingAside) return { ...answer("."), stop: "length" };
     try {
       return await this.#script.replyTo(entry);

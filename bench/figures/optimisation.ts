@@ -1,20 +1,14 @@
-import { leanOptimisation } from "../../protocol/optimisation/config.ts";
-import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import type { Figure, Row, Table } from "../lib/figure.ts";
 import { chosenPi } from "../lib/real-pi.ts";
+import { lean, leanParts, type SessionSettings } from "../lib/traces/parts.ts";
 import { caseId, fixed, runCases, type ServiceName, serviceNames, type TraceCase } from "../lib/traces/services.ts";
 import type { Bill } from "../lib/traces/spending.ts";
 import { traceNames } from "../lib/traces/trace.ts";
 
-const parts: Readonly<Record<string, OptimisationOptions>> = {
-  cache: { cache: { enabled: true } },
-  toolResults: { toolResults: { enabled: true } },
-  masking: { masking: { enabled: true } },
-  compaction: { compaction: { enabled: true } },
-  contextFiles: { contextFiles: { enabled: true, dedupe: true } },
-  skills: { skills: { enabled: true } },
-  dynamicTools: { dynamicTools: { enabled: true } },
-  lean: leanOptimisation,
+const parts: Readonly<Record<string, SessionSettings>> = {
+  ...leanParts,
+  dynamicTools: { optimisation: { dynamicTools: { enabled: true } } },
+  lean,
 };
 
 /** A part whose costs exceed those without it by this factor is reported. */
@@ -33,7 +27,7 @@ export const optimisation: Figure = {
     const notes = [
       `pi ${chosenPi().version}; a mock service with a real prefix cache of 300 s, read at 0.1 and written at 1.25 of the input price`,
       "OpenAI: cache writes are free",
-      "lean: cache, toolResults, masking, compaction, contextFiles and skills together",
+      "lean: the profile, with all its parts together",
       "sent: read, written or neither, including summaries; breaks: requests that read at least 1,024 tokens less than were cached",
       "a smaller prompt delays pi's compaction, so the context stays longer: this can increase the cost of dialogue",
       "dynamicTools: each tool costs a request that finds it and one that describes it before its first call",
@@ -71,7 +65,7 @@ function allCases(): readonly TraceCase[] {
   return serviceNames.flatMap((service) =>
     traceNames.flatMap((trace) =>
       ["off", ...partsAt(service)].map((part) => ({
-        ...{ id: caseId(service, trace, part), service, trace, optimisation: parts[part] },
+        ...{ id: caseId(service, trace, part), service, trace, ...parts[part] },
       })),
     ),
   );

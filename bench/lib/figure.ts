@@ -7,7 +7,7 @@ export interface Setting {
   readonly repetitions: number;
   /** For all files of the figure; removed afterwards. */
   readonly directory: string;
-  /** A part of the names of the wanted cells, for figures with many. Default: all. */
+  /** A regular expression for the names of the wanted cells, for figures with many. Default: all. */
   readonly only?: string;
   /** The executable of opencode, to compare with. */
   readonly opencode?: string;

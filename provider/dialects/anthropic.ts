@@ -74,8 +74,12 @@ function textsOf(blocks: readonly JsonObject[]): readonly string[] {
 }
 
 /** The request id is fixed because pi retries errors whose text has a number like 429 or 500 anywhere in it. */
-function errorBody({ status, message, type }: ErrorReply): JsonObject {
-  const error = { type: type ?? errorTypes[status] ?? (status >= 500 ? "api_error" : "invalid_request_error") };
+function errorBody({ status, message, type, code }: ErrorReply): JsonObject {
+  const details = code === undefined ? {} : { details: { error_code: code } };
+  const error = {
+    ...details,
+    type: type ?? errorTypes[status] ?? (status >= 500 ? "api_error" : "invalid_request_error"),
+  };
   return {
     type: "error",
     error: { ...error, message: message ?? statusMessage(status) },

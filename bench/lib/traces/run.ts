@@ -27,14 +27,40 @@ export interface TraceRun extends ModelHabits {
 /** The model of a run. */
 export interface TraceModel {
   readonly cost: Prices;
+  /** How long the service keeps a cached prefix, in seconds, as pi's models have it. Default: unknown. */
+  readonly promptCache?: { readonly short: number; readonly long: number } | undefined;
   /** In tokens. Default: the scripted provider's. */
   readonly contextWindow?: number | undefined;
-  readonly promptCache?: object | undefined;
+  /** Whether pi sends only new messages, as Anthropic's message threads allow. Default: no. */
+  readonly hasThreads?: boolean | undefined;
+}
+
+/** The price of an edit of earlier context, in USD. */
+interface EditPrice {
+  /** For tokens that were cached. */
+  readonly missedUsd: number;
+  /** For tokens that later requests did not read. */
+  readonly savedUsd: number;
+}
+
+/** An edit of earlier context, as the session reports it. */
+export interface PricedEdit {
+  readonly part: string;
+  readonly entryId: string;
+  /** Whether it saves nothing more. */
+  readonly isOver: boolean;
+  readonly predicted: EditPrice;
+  readonly actual: EditPrice;
+}
+
+export interface TraceResult {
+  readonly spending: Spending;
+  readonly edits: readonly PricedEdit[];
 }
 
 export interface TraceStage {
   /** Runs a new session through the trace. Throws if the conversation deviates from it. */
-  run(run: TraceRun): Promise<Spending>;
+  run(run: TraceRun): Promise<TraceResult>;
 }
 
 /** A daemon, and a separate model for each run, so that no run reads another one's cache at the provider. */
@@ -51,7 +77,10 @@ export async function startTraceStage(
     // Completed requests are not needed, and they are large.
     { otherwise: script.answer, cache: { now: script.now }, maxLogEntries: 8 },
     {
-      models: [...models].map(([id, { contextWindow = 200_000, ...model }]) => ({ id, contextWindow, ...model })),
+      models: [...models].map(([id, { contextWindow = 200_000, hasThreads = false, ...model }]) => ({
+        ...{ ...model, id, contextWindow },
+        ...(hasThreads && { compat: { supportsMessageThreads: true } }),
+      })),
       defaultProvider: "scripted-anthropic",
     },
   );
@@ -82,12 +111,27 @@ export async function startTraceStage(
         await client.request("session/prompt", { sessionId, text });
         await idle(client, sessionId);
       }
+      const edits = await editsOf(client, sessionId);
       await client.request("session/close", { sessionId });
       const spending = script.spending(id);
       if (spending.leftOver > 0) throw new Error(`${id}: ${spending.leftOver} answers of the trace were not used.`);
-      return spending;
+      return { spending, edits };
     },
   };
+}
+
+/** None if the session has neither the part `cache` nor pruning. */
+async function editsOf(client: RawClient, sessionId: string): Promise<readonly PricedEdit[]> {
+  const reports = await Promise.all(
+    (["cache/report", "pruning/stats"] as const).map((method) =>
+      client.request(method, { sessionId }).catch(() => undefined),
+    ),
+  );
+  const edits = reports.flatMap((report) => {
+    const { edits: told } = (report ?? {}) as { readonly edits?: { readonly recent: readonly PricedEdit[] } };
+    return told?.recent ?? [];
+  });
+  return [...new Map(edits.map((edit) => [edit.entryId, edit])).values()];
 }
 
 /** Waits for the session, in parts that are shorter than the client's limit for a request. */

@@ -1,3 +1,4 @@
+import { isObject } from "../../../provider/json.ts";
 import type { LogEntry } from "../../../provider/log.ts";
 import { type AnswerReply, answer, call, type Reply, type ToolCall, type Usage } from "../../../provider/reply.ts";
 import { Random } from "../../../test/soak/random.ts";
@@ -20,6 +21,8 @@ export interface Spending {
   readonly gotBack: AgainCounts;
   /** Answers of the trace that were never requested. */
   readonly leftOver: number;
+  /** Requests that sent only what is new since the last answer. */
+  readonly continued: number;
   /** Blocks that the model has created. */
   readonly compressions: number;
   /**
@@ -47,6 +50,7 @@ interface Run {
   readonly reader: ReaderAgain | undefined;
   readonly prefix: PrefixWatch;
   first: LogEntry | undefined;
+  continued: number;
   /** Whether a summary was requested since the last request. */
   isSummarised: boolean;
 }
@@ -78,16 +82,18 @@ export class TraceScript {
         reader: readsAgain === undefined ? undefined : new ReaderAgain(trace, every),
         prefix: new PrefixWatch(),
         first: undefined,
+        continued: 0,
         isSummarised: false,
       },
     });
   }
 
   spending(model: string): Spending {
-    const { requests, summaries, again, turns, compressor, reader, prefix, first } = this.#runOf(model);
+    const { requests, summaries, again, turns, compressor, reader, prefix, ...run } = this.#runOf(model);
     const compressions = compressor?.made ?? 0;
     const gotBack = reader?.counts ?? { recalls: 0, repeats: 0, unlike: 0 };
-    return { requests, summaries, again, gotBack, leftOver: turns.length, compressions, prefix: prefix.counts, first };
+    const counts = { leftOver: turns.length, compressions, prefix: prefix.counts, continued: run.continued };
+    return { requests, summaries, again, gotBack, ...counts, first: run.first };
   }
 
   /** For the provider: the time of a request by the trace's own clock. */
@@ -111,6 +117,7 @@ export class TraceScript {
       return answer(prose(new Random(5), summaryLength));
     }
     run.first ??= request;
+    if (isObject(request.body["thread"]) && request.body["thread"]["type"] === "continue") run.continued += 1;
     run.prefix.take(request, run.isSummarised || (run.compressor?.hasJustCompressed ?? false));
     run.isSummarised = false;
     const other = run.compressor?.next(request);

@@ -220,3 +220,29 @@ describe("counting", () => {
     expect(new Set(counts).size).toBeGreaterThan(1);
   });
 });
+
+test("a request that continues a message thread has the thread's earlier messages, and reads their cache", async () => {
+  await using provider = await cached();
+  const mine = (id: number, ...blocks: Json[]): Json => ({
+    ...{ role: "user", content: [...blocks, { type: "text", text: long(id), cache_control: mark }] },
+  });
+  const head = { system: [{ type: "text", text: long(1), cache_control: mark }], tools: [] };
+  const created = await ask(provider, "anthropic", {
+    ...request("anthropic", "", { ...head, messages: [mine(2)] }),
+    thread: { type: "create" },
+  });
+  const id = created.events.map(({ message }) => (message as Json | undefined)?.["id"]).find((found) => found);
+  const next = {
+    ...request("anthropic", "", { messages: [mine(3)] }),
+    thread: { type: "continue", previous_message_id: id },
+  };
+  const before = provider.requests.at(-1)?.usage;
+  const after = await usageOf(provider, "anthropic", next);
+  expect(after.cacheReadTokens).toBe(before?.cacheWriteTokens);
+  expect(provider.requests.at(-1)?.messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "user"]);
+  expect(provider.requests.at(-1)?.hasText("line 0 of text 2")).toBe(true);
+  // A thread is continued once; pi then creates another.
+  const again = await ask(provider, "anthropic", next);
+  expect(again.status).toBe(404);
+  expect(again.json["error"]).toMatchObject({ details: { error_code: "thread_not_found" } });
+});
