@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { Gate } from "../../provider/gate.ts";
 import { answer, hold } from "../../provider/reply.ts";
+import { PiSession } from "../helpers/pi-session.ts";
 import { startStage } from "../helpers/stage.ts";
 import { ConsoleBrowser, consoleAddress } from "./console-browser.ts";
+import { openStored } from "./stored-session.ts";
 
 test("a conversation follows its end, and stays where a person has scrolled to while more comes", async () => {
   const gate = new Gate();
@@ -104,3 +106,37 @@ test("the composer sends nothing while an input method composes, and a dropped f
   expect(stage.provider.requests).toHaveLength(1);
   expect(await visit.faults()).toEqual([]);
 });
+
+test.each(["chromium", "firefox-esr"] as const)(
+  "what is in view stays in its place while older messages come before it, in %s",
+  async (program) => {
+    await using stage = await startStage();
+    const stored = new PiSession();
+    for (let n = 1; n <= 1_000; n += 1) stored.user(`Message ${n} ${"with some words ".repeat(n % 9)}`);
+    stored.append("session_info", { name: "Old" });
+    await openStored(stage, stored);
+    await using browser = await ConsoleBrowser.open(program);
+    const visit = await browser.visit(await consoleAddress(stage.client));
+    await visit.shows(/Old/, ".rail-list");
+    await visit.tabTo(/^Old/);
+    await visit.press("Enter");
+    await visit.shows(/Message 1000/, ".log");
+    for (let pages = 0; pages < 3; pages += 1) {
+      const first = await visit.page.evaluate(() => {
+        const log = document.querySelector(".log") as HTMLElement;
+        log.scrollTop = 0;
+        return log.querySelector<HTMLElement>("[data-part]")?.dataset["part"];
+      });
+      const place = (): Promise<{ isFirst: boolean; below: number }> =>
+        visit.page.evaluate((part) => {
+          const [log, group] = [document.querySelector(".log"), document.querySelector(`[data-part="${part}"]`)];
+          const below = Number(group?.getBoundingClientRect().top) - Number(log?.getBoundingClientRect().top);
+          return { isFirst: log?.querySelector("[data-part]") === group, below };
+        }, first);
+      await expect.poll(async () => (await place()).isFirst, { timeout: 300_000 }).toBe(false);
+      await visit.isDrawn();
+      expect(Math.abs((await place()).below)).toBeLessThan(100);
+    }
+    expect(await visit.faults()).toEqual([]);
+  },
+);

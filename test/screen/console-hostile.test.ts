@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { answer, call, thinking } from "../../provider/reply.ts";
@@ -11,6 +11,7 @@ import {
 } from "../helpers/pi-session.ts";
 import { startStage } from "../helpers/stage.ts";
 import { ask, ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
+import { openStored } from "./stored-session.ts";
 
 const asking = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
 
@@ -91,18 +92,12 @@ test("hostile texts are shown wherever foreign text is: no script, no request, n
     stored.append("custom_message", { customType: "note", content: text, display: true });
   }
   stored.append("session_info", { name: `${directoryName}<script>globalThis.${mark}=1</script>` });
-  const folder = join(stage.agentDir.path, "sessions", "--hostile--");
-  const file = join(folder, "2026-01-01T00-00-00-000Z_0193d3a1-0000-7000-8000-000000000001.jsonl");
-  mkdirSync(folder, { recursive: true });
-  const [header, ...entries] = stored.entries;
-  const lines = [{ ...header, id: "0193d3a1-0000-7000-8000-000000000001", cwd }, ...entries];
-  writeFileSync(file, `${lines.map((line) => JSON.stringify(line)).join("\n")}\n`);
-  const opened = await client.openSession({ file });
-  await client.call("session/hibernate", { sessionId: opened.id, force: true });
+  const id = await openStored(stage, stored);
+  await client.call("session/hibernate", { sessionId: id, force: true });
 
   await using browser = await ConsoleBrowser.open();
   const visit = await browser.visit(await consoleAddress(client));
-  await visit.clickOn(`[data-session="${opened.id}"] .row-name`);
+  await visit.clickOn(`[data-session="${id}"] .row-name`);
   await visit.shows(/names of an object|__proto__/, ".log");
   await lookAtAll(visit);
   await visit.clickOn("#tab-tree");

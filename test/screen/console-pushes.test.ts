@@ -1,5 +1,3 @@
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Client, Delivery } from "../../client/index.ts";
 import { answer, status } from "../../provider/reply.ts";
@@ -8,6 +6,7 @@ import { PiSession } from "../helpers/pi-session.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 import { problems } from "./console-axe.ts";
 import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
+import { openStored } from "./stored-session.ts";
 
 const boxes = "html, body, .page, .main, .push-rows, .push-details, .sheet-page";
 
@@ -149,24 +148,17 @@ test("a page that may only look says why a push cannot be cancelled", async () =
 
 test("the way back from a timeline leads to the card, also when it is far from the end of a long conversation", async () => {
   await using stage = await startStage();
-  const { client, cwd } = stage;
+  const { client } = stage;
   const stored = new PiSession();
   const deliveryId = "a-push-of-long-ago";
   stored.user("Hello.");
   const details = { "pi-rpcd": { deliveryId } };
   stored.append("custom_message", { customType: "old", content: "From long ago.", display: true, details });
   for (let n = 1; n <= 180; n += 1) stored.user(`Message ${n}`);
-  const id = "0193d3a1-0000-7000-8000-000000000001";
-  const folder = join(stage.agentDir.path, "sessions", "--long--");
-  const file = join(folder, `2026-01-01T00-00-00-000Z_${id}.jsonl`);
-  mkdirSync(folder, { recursive: true });
-  const [header, ...entries] = stored.entries;
-  const lines = [{ ...header, id, cwd }, ...entries].map((line) => JSON.stringify(line));
-  writeFileSync(file, `${lines.join("\n")}\n`);
-  const session = await client.openSession({ file });
+  const id = await openStored(stage, stored);
   await using browser = await ConsoleBrowser.open();
   const visit = await browser.visit(await consoleAddress(client));
-  await visit.clickOn(`[data-session="${session.id}"] .row-name`);
+  await visit.clickOn(`[data-session="${id}"] .row-name`);
   await visit.shows(/Message 180/, ".log");
   await visit.holds(() => {
     const log = document.querySelector(".log");

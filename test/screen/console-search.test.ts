@@ -1,5 +1,3 @@
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Client } from "../../client/index.ts";
 import { answer, call } from "../../provider/reply.ts";
@@ -9,13 +7,14 @@ import { PiSession, call as storedCall, text as storedText } from "../helpers/pi
 import { type Stage, startStage } from "../helpers/stage.ts";
 import { problems } from "./console-axe.ts";
 import { ConsoleBrowser, consoleAddress, type Visit } from "./console-browser.ts";
+import { openStored } from "./stored-session.ts";
 
 const boxes = "html, body, .page, .main, dialog, .search-hits";
 
 const hostile = `<img src=x onerror="globalThis.${mark}=1"><script>globalThis.${mark}=1</script> \u202etxt.exe \u0007`;
 
 /** A session that sleeps, with words in its oldest part, long before what a page loads. */
-async function longSession({ client, agentDir, cwd }: Stage): Promise<string> {
+async function longSession(stage: Stage): Promise<string> {
   const stored = new PiSession();
   const first = stored.user("Hello.");
   stored.user(`A Quokka on another branch.`);
@@ -26,15 +25,8 @@ async function longSession({ client, agentDir, cwd }: Stage): Promise<string> {
   stored.assistant([storedText(`It is here: **Quokka**. ${"More words. ".repeat(40)}`)]);
   for (let n = 1; n <= 700; n += 1) stored.user(`Message ${n}`);
   stored.append("session_info", { name: `Old ${hostile}` });
-  const id = "0193d3a1-0000-7000-8000-000000000001";
-  const folder = join(agentDir.path, "sessions", "--long--");
-  const file = join(folder, `2026-01-01T00-00-00-000Z_${id}.jsonl`);
-  mkdirSync(folder, { recursive: true });
-  const [header, ...entries] = stored.entries;
-  const lines = [{ ...header, id, cwd }, ...entries].map((line) => JSON.stringify(line));
-  writeFileSync(file, `${lines.join("\n")}\n`);
-  await client.openSession({ file });
-  await fallAsleep(client, id);
+  const id = await openStored(stage, stored);
+  await fallAsleep(stage.client, id);
   return id;
 }
 

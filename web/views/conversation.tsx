@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX, RefObject } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { ConversationView } from "../state/conversation.ts";
 import type { RowGroup } from "../state/items.ts";
 import { usePage } from "./context.ts";
@@ -9,7 +9,7 @@ import { GroupOfRows } from "./group.tsx";
 import { Icon } from "./widgets/icon.tsx";
 
 /** Older rows are loaded when the beginning is this near, in CSS pixels. */
-const loadAhead = 1_200;
+const loadAhead = 4_000;
 
 /** What was said, and what is said now. */
 export function Conversation({ conversation }: { readonly conversation: ConversationView }): JSX.Element {
@@ -81,13 +81,12 @@ function Beginning({ conversation, log }: BeginningProps): JSX.Element | null {
   const edge = useRef<HTMLDivElement>(null);
   const problem = useSignal("");
   const older = async (): Promise<void> => {
-    // A browser keeps what is in view in its place, but not at the very beginning.
-    if (log.current?.scrollTop === 0) log.current.scrollTop = 1;
     const outcome = await conversation.older();
     problem.value = outcome.kind === "refused" ? outcome.words : "";
   };
   const hasOlder = conversation.hasOlder.value;
   const first = conversation.groups.value[0]?.id;
+  useKeptPlace(log, first);
   useEffect(() => {
     if (edge.current === null || !hasOlder) return;
     const near = new IntersectionObserver(
@@ -128,6 +127,19 @@ function Beginning({ conversation, log }: BeginningProps): JSX.Element | null {
       )}
     </div>
   );
+}
+
+/** Keeps what is in view in its place when groups come before the first. At the very beginning a browser does not. */
+function useKeptPlace(log: RefObject<HTMLElement | null>, first: string | undefined): void {
+  const former = useRef(first);
+  useLayoutEffect(() => {
+    const { current: box } = log;
+    const topOf = (id: string | undefined): number | undefined =>
+      box?.querySelector<HTMLElement>(`[data-part="${id}"]`)?.offsetTop;
+    const [before, now] = [topOf(former.current), topOf(first)];
+    former.current = first;
+    if (box?.scrollTop === 0 && before !== undefined && now !== undefined) box.scrollTop = before - now;
+  }, [first]);
 }
 
 /** Whether there is more than what pi notes of itself at its start. */

@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { buildSoon } from "./build-queue.ts";
 
 /** A part is built while it is this near the view, in CSS pixels. */
 const near = 1_500;
@@ -24,27 +25,44 @@ export function NearView({ box, height, id, isBuilt: isBuiltAtFirst, children }:
   const lastHeight = useRef<number | undefined>(undefined);
   useEffect(() => {
     const { current: part } = element;
-    if (part === null) return;
+    const root = box();
+    if (part === null || root === null) return;
+    let forget = (): void => {};
+    // What is in view keeps its place when a part above it changes its height, if the browser does not hold on to that part.
+    const holds = (value: boolean): void => {
+      part.style.overflowAnchor = value ? "" : "none";
+    };
+    const build = (): void => {
+      isBuilt.value = true;
+      requestAnimationFrame(() => holds(isBuilt.value));
+    };
+    holds(isBuilt.value);
     const observer = new IntersectionObserver(
       (entries) => {
         const isNear = entries.at(-1)?.isIntersecting === true;
-        if (!isNear && isBuilt.value) {
-          if (part.contains(document.activeElement)) return;
+        forget();
+        if (isNear === isBuilt.value) return;
+        if (isNear) forget = buildSoon({ part, box: root, build });
+        else if (!part.contains(document.activeElement)) {
           lastHeight.current = part.offsetHeight;
+          isBuilt.value = false;
+          holds(false);
         }
-        isBuilt.value = isNear;
       },
-      { root: box(), rootMargin: `${near}px 0px` },
+      { root, rootMargin: `${near}px 0px` },
     );
     observer.observe(part);
-    return () => observer.disconnect();
+    return () => {
+      forget();
+      observer.disconnect();
+    };
   }, []);
   return (
     <div
       ref={element}
       class="group"
       data-part={id}
-      {...(isBuilt.value ? {} : { style: { height: `${lastHeight.current ?? height}px` } })}
+      style={isBuilt.value ? undefined : { height: `${lastHeight.current ?? height}px` }}
     >
       {isBuilt.value && children()}
     </div>
