@@ -80,6 +80,9 @@ test("stats grow with every request: every removal is counted once, however ofte
   branch.call("compress", {}, "no", { isError: true });
   const { stats } = counting(branch);
   const first = stats();
+  const nothing = { missedTokens: 0, missedUsd: 0, requests: 0, savedUsd: 0 };
+  const predicted = { ...nothing, missedTokens: 500, missedUsd: 0.01 };
+  const edit = { part: "deduplication", freedTokens: 50, isOver: false, predicted, actual: nothing };
   expect(first).toEqual({
     now: 50 + 800 + 800,
     removed: { count: 3, tokens: 1_650 },
@@ -90,6 +93,13 @@ test("stats grow with every request: every removal is counted once, however ofte
     strategies: { deduplication: { count: 1, tokens: 50 } },
     cache: { misses: 2, tokens: 1_000, usd: 0.02 },
     net: { tokens: 650, usd: (1_650 * 0.3) / 1e6 - 0.02 },
+    // Each batch on the branch, not that of masking.
+    edits: {
+      count: 2,
+      predicted: { ...nothing, missedTokens: 1_000, missedUsd: 0.02 },
+      actual: nothing,
+      recent: ["e2", "e4"].map((entryId) => ({ ...edit, entryId })),
+    },
     standing: { system: 4, tool: 0 },
     calls: { succeeded: 2, failed: 1 },
     echoes: 2,
