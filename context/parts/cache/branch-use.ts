@@ -158,7 +158,7 @@ function modelIn(entry: SessionEntry): string | undefined {
 }
 
 function countOf(value: unknown): number {
-  return typeof value === "number" && value > 0 ? value : 0;
+  return typeof value === "number" && value > 0 && value <= Number.MAX_SAFE_INTEGER ? value : 0;
 }
 
 function timeOf(entry: SessionEntry): number {

@@ -12,6 +12,10 @@ type Edit = { -readonly [Key in keyof Omit<Priced, "actual">]: Priced[Key] } & {
 };
 
 const maxRecent = 100;
+/** The report has no longer ids; pi's have 8 characters. */
+const maxIdLength = 128;
+/** Edits whose savings are counted at a time; the others are over. A session can have any number of them. */
+const maxOpen = 1_000;
 
 /**
  * The edits on the branch with their forecasts and what came: a fold over the branch, so that a fork and the next pi know
@@ -21,7 +25,7 @@ export function editPrices(ctx: ExtensionContext, isOf: (part: string) => boolea
   const edits = new Edits(ctx);
   for (const entry of [...fromLeaf(ctx.sessionManager)].toReversed()) {
     const batch = recordedIn(entry);
-    if (batch?.batch !== undefined) {
+    if (batch?.batch !== undefined && entry.id.length <= maxIdLength) {
       const freedTokens = batch.records.reduce((sum, { tokens }) => sum + tokens, 0);
       edits.made({ part: batch.batch.part, entryId: entry.id, freedTokens }, batch.batch.cost);
     }
@@ -58,6 +62,9 @@ class Edits {
     this.all.push(made);
     this.#open.push(made);
     this.#fresh.push(made);
+    if (this.#open.length <= maxOpen) return;
+    const oldest = this.#open.shift();
+    if (oldest !== undefined) oldest.isOver = true;
   }
 
   answered(answer: AnswerUse): void {

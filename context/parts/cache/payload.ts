@@ -115,10 +115,14 @@ export function isDeferred(tool: unknown): boolean {
   return isRecord(tool) && tool["defer_loading"] === true;
 }
 
-/** Whether a request asks for a single token, as pi's keep-warm requests do. */
+/** The least `max_output_tokens` of OpenAI's Responses API, which pi sends instead of 1. */
+const leastOfResponses = 16;
+
+/** Whether a request asks for a single token, or as few as the API allows, as pi's keep-warm requests do. */
 export function asksForOneToken(payload: unknown): boolean {
   if (!isRecord(payload)) return false;
-  const { config } = payload;
-  const limits = [payload["max_tokens"], payload["max_completion_tokens"], payload["max_output_tokens"]];
+  const { config, max_output_tokens: ofResponses } = payload;
+  if (ofResponses === leastOfResponses) return true;
+  const limits = [payload["max_tokens"], payload["max_completion_tokens"], ofResponses];
   return limits.includes(1) || (isRecord(config) && config["maxOutputTokens"] === 1);
 }

@@ -10,12 +10,13 @@ export interface CachePrices {
   readonly miss: number;
 }
 
-/** `undefined`: the model has no price for cache reads. */
+/** `undefined`: the model has no price for cache reads, or one that is not a number: an extension can register any. */
 export function cachePrices(cost: Cost | undefined, inputTokens: number): CachePrices | undefined {
   const rates = cost === undefined ? undefined : tierOf(cost, inputTokens);
   if (rates === undefined || !(rates.cacheRead > 0)) return undefined;
   // Most services do not charge for cache writes; uncached tokens cost the input price.
-  return { read: rates.cacheRead, miss: rates.cacheWrite > 0 ? rates.cacheWrite : rates.input };
+  const prices = { read: rates.cacheRead, miss: rates.cacheWrite > 0 ? rates.cacheWrite : rates.input };
+  return Number.isFinite(prices.read) && Number.isFinite(prices.miss) ? prices : undefined;
 }
 
 /** The extra cost of these tokens compared to a cache read. USD. */

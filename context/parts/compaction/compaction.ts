@@ -113,7 +113,7 @@ class Compaction {
     const refined = this.#needs.estimator.refined(ctx);
     const go = () => {
       const plan = this.#plan(threshold, { hook, state, ctx });
-      return plan === undefined ? undefined : this.#compact(plan, ctx);
+      return plan === undefined ? undefined : this.#compact(plan, { hook, state, ctx });
     };
     return refined === undefined ? go() : refined.then(go);
   }
@@ -198,8 +198,9 @@ class Compaction {
     );
   }
 
-  async #compact({ threshold, cut, tokensBefore, maxSummary }: Plan, ctx: ExtensionContext): Promise<BoundaryProposal> {
+  async #compact({ threshold, cut, tokensBefore, maxSummary }: Plan, boundary: Boundary): Promise<BoundaryProposal> {
     const { estimator } = this.#needs;
+    const { ctx } = boundary;
     const { model } = ctx;
     if (model === undefined) return { drafts: [] };
     const summary = await summarise(
@@ -209,7 +210,7 @@ class Compaction {
         maxTokens: maxSummary,
         prompt: this.#prompt(),
         tokensOf: (text) => estimator.text(text),
-        last: this.#lastUpTo(cut.lastSummarisedEntryId, model, ctx),
+        last: this.#lastUpTo(cut.lastSummarisedEntryId, model, boundary),
       },
       ctx,
     );
@@ -236,13 +237,13 @@ class Compaction {
     };
   }
 
-  #lastUpTo(entryId: string, { reasoning }: Pick<Model, "reasoning">, ctx: ExtensionContext): LastOne | undefined {
+  #lastUpTo(entryId: string, { reasoning }: Pick<Model, "reasoning">, boundary: Boundary): LastOne | undefined {
     const { pi, cacheRule } = this.#needs;
-    const last = this.#last.upTo(entryId, ctx);
+    const last = this.#last.upTo(entryId, boundary);
     if (last === undefined) return undefined;
     return {
       ...last,
-      ...(cacheRule.isCold(ctx) ? { cachedTokens: 0 } : {}),
+      ...(cacheRule.isCold(boundary.ctx) ? { cachedTokens: 0 } : {}),
       isThinking: reasoning && pi.getThinkingLevel() !== "off",
       isPassing: (message) => cacheRule.changes.isPassingMessage(message),
     };

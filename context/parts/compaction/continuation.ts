@@ -33,17 +33,23 @@ const thinkingRoom = 8_192;
 
 /**
  * Returns the request with one more message of the user. It has no cache mark: what it adds is read once. The marks before it
- * stay, so a service reads the same cache as for the request itself. `undefined`: an unknown API, or the service would drop
- * thinking because of the message.
+ * stay, so a service reads the same cache as for the request itself. `undefined`: an unknown API, the service would drop
+ * thinking because of the message, or the request demands a call.
  */
 export function continuationOf(payload: Fields, api: string, instruction: Instruction): Continuation | undefined {
   const { text } = instruction;
   const name = Array.isArray(payload["messages"]) ? "messages" : "input";
   const list: unknown = payload[name];
-  if (!apis.has(api) || !Array.isArray(list) || dropsThinking(payload, list)) return undefined;
+  if (!apis.has(api) || !Array.isArray(list) || dropsThinking(payload, list) || demandsCall(payload)) return undefined;
   const maxTokens = instruction.maxTokens + roomFor(payload, instruction);
   const message = { role: "user", content: name === "messages" ? text : [{ type: "input_text", text }] };
   return { maxTokens, payload: { ...withLimit(payload, maxTokens), [name]: added(list, message, instruction) } };
+}
+
+/** pi's requests do not, but other extensions can change them. */
+function demandsCall({ tool_choice: choice = "auto" }: Fields): boolean {
+  const kind = isRecord(choice) ? choice["type"] : choice;
+  return kind !== "auto" && kind !== "none" && kind !== null;
 }
 
 /**

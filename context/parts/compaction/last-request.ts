@@ -1,4 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { Boundary } from "../../../extension/boundary.ts";
 import { fromLeaf } from "../../../extension/branch-view.ts";
 import { isRecord } from "../../../protocol/objects.ts";
 import { branchUse } from "../cache/branch-use.ts";
@@ -12,6 +13,11 @@ export interface CachedRequest {
   readonly tokens: number;
   /** That can be read from the cache, according to the reported usage. */
   readonly cachedTokens: number;
+}
+
+interface UpToNow {
+  readonly state: Pick<Boundary["state"], "entries">;
+  readonly ctx: ExtensionContext;
 }
 
 interface Listed {
@@ -40,11 +46,12 @@ export class LastRequest {
 
   /**
    * The last request, if it has all entries of the branch up to this one as they are now, and was answered with its usage.
-   * An edit since then could hide a secret.
+   * An edit since then could hide a secret, also one that another extension proposes at this boundary.
    */
-  upTo(entryId: string, ctx: ExtensionContext): CachedRequest | undefined {
+  upTo(entryId: string, { state, ctx }: UpToNow): CachedRequest | undefined {
     const { leafId, model, payload } = this.#listed ?? {};
     if (payload === undefined || model !== nameOf(ctx)) return undefined;
+    if (state.entries.some(({ type }) => type === "context_edit")) return undefined;
     const { last } = branchUse(ctx.sessionManager);
     let isAnswered = false;
     for (const entry of fromLeaf(ctx.sessionManager)) {

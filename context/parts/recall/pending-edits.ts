@@ -1,5 +1,5 @@
 import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
-import { BranchView } from "../../../extension/branch-view.ts";
+import { BranchView, fromLeaf } from "../../../extension/branch-view.ts";
 import type { HostPort } from "../../../extension/engine-port.ts";
 import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
 import { isRecord } from "../../../protocol/objects.ts";
@@ -14,6 +14,7 @@ export const EDITS_MARK = "pi-rpcd.edits";
 
 const part = "pendingEdits";
 const maxEdits = 10_000;
+type Session = ExtensionContext["sessionManager"];
 type Content = readonly unknown[];
 type Edit = Extract<SessionBoundaryDraft, { type: "context_edit" }>;
 type Editable = Extract<AgentMessage, { role: "assistant" | "toolResult" }>;
@@ -41,6 +42,11 @@ interface Recorded extends NewContent {
 type Open = ReadonlyMap<string, Recorded>;
 const none: Open = new Map();
 
+interface OpenAt {
+  readonly leaf: string | undefined;
+  readonly is: Open;
+}
+
 export interface PendingEditsNeeds {
   readonly entries: Pick<RequestEntries, "entryOf" | "copied" | "need">;
   readonly isUnanswered: HostPort["isUnanswered"];
@@ -52,14 +58,7 @@ export class PendingEdits {
   readonly #hindered = new Map<string, (ctx: ExtensionContext) => boolean>();
   readonly #recorded = new EntryFold((): Recorded[] => [], takeEdits);
   /** The edits that are open at a leaf. */
-  #open:
-    | {
-        readonly all: readonly Recorded[];
-        readonly count: number;
-        readonly leaf: string | undefined;
-        readonly is: Open;
-      }
-    | undefined;
+  #open: (OpenAt & { readonly all: readonly Recorded[]; readonly count: number }) | undefined;
 
   constructor(host: PendingEditsNeeds) {
     this.#host = host;
@@ -74,19 +73,21 @@ export class PendingEdits {
   on({ sessionManager }: Pick<ExtensionContext, "sessionManager">): Open {
     const all = this.#recorded.of(sessionManager);
     if (all.length === 0) return none;
-    const leaf = sessionManager.getLeafEntry()?.id;
-    const known = this.#open;
-    if (known?.all === all && known.count === all.length && known.leaf === leaf) return known.is;
+    const known = this.#open?.all === all && this.#open.count === all.length ? this.#open : undefined;
+    const is = (known && stillOpen(known, sessionManager)) ?? this.#openIn(all, sessionManager);
+    this.#open = { all, count: all.length, leaf: sessionManager.getLeafEntry()?.id, is };
+    return is;
+  }
+
+  #openIn(all: readonly Recorded[], sessionManager: Session): Open {
     const branch = new BranchView(sessionManager);
-    const is: Open = new Map(
+    return new Map(
       all.flatMap((one) => {
         const { heldBy, targetId, content } = one;
         const isOpen = branch.has(heldBy) && branch.isKept(targetId) && !branch.isEdited(targetId);
         return isOpen && isFor(sessionManager.getEntry(targetId), content) ? [[targetId, one] as const] : [];
       }),
     );
-    this.#open = { all, count: all.length, leaf, is };
-    return is;
   }
 
   /** Whether any edit applies now. */
@@ -142,6 +143,21 @@ export function addPendingEdits(
   );
   entries.need((_messages, ctx) => pending.isNeeded(ctx));
   pipeline.use("context_with_system", "bash", (messages, ctx) => pending.applied(messages, ctx), part);
+}
+
+/**
+ * The edits that are still open if the branch has only grown, so that a long one is not read again for each message.
+ * `undefined`: it has not, or a compaction came.
+ */
+function stillOpen({ leaf, is }: OpenAt, session: Session): Open | undefined {
+  const edited = new Set<string>();
+  for (const entry of fromLeaf(session)) {
+    if (entry.id === leaf)
+      return edited.size === 0 ? is : new Map([...is].filter(([targetId]) => !edited.has(targetId)));
+    if (entry.type === "compaction") return undefined;
+    if (entry.type === "context_edit" && is.has(entry.targetId)) edited.add(entry.targetId);
+  }
+  return undefined;
 }
 
 function takeEdits(all: Recorded[], entry: SessionEntry): void {

@@ -1,4 +1,5 @@
-import { basename, relative, resolve } from "node:path";
+import { homedir } from "node:os";
+import { basename, join, relative, resolve } from "node:path";
 import { isRecord } from "../../../protocol/objects.ts";
 
 const single = ["path", "file_path", "filePath", "filepath", "file", "filename", "notebook_path"];
@@ -24,9 +25,10 @@ export function pathsIn(args: unknown): string[] {
   return found;
 }
 
-/** The absolute path. */
+/** The absolute path. As in pi's tools, an @ at the beginning is left out, and a ~ is the user's home. */
 export function wholePath(path: string, cwd: string): string {
-  return resolve(cwd, path.startsWith("@") ? path.slice(1) : path);
+  const given = path.startsWith("@") ? path.slice(1) : path;
+  return given === "~" || given.startsWith("~/") ? join(homedir(), given.slice(2)) : resolve(cwd, given);
 }
 
 /** The forms of a path that a glob can match: as written, relative to the session's directory, absolute, base name. */

@@ -10,9 +10,10 @@ export class Branch {
   append(type: string, fields: Fields = {}, atMs = Date.now()): string {
     const id = `e${this.#entries.length + 1}`;
     const timestamp = new Date(atMs).toISOString();
-    this.#entries.push({ type, id, parentId: this.#leaf ?? null, timestamp, ...fields });
-    this.#leaf = id;
-    return id;
+    const entry = { type, id, parentId: this.#leaf ?? null, timestamp, ...fields };
+    this.#entries.push(entry);
+    this.#leaf = entry.id;
+    return entry.id;
   }
 
   prompt(): string {

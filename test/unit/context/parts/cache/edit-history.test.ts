@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
+import { CacheLedger } from "../../../../../context/parts/cache/cache-ledger.ts";
 import { editPrices } from "../../../../../context/parts/cache/edit-history.ts";
 import { RECALL_MARK, recordData } from "../../../../../context/parts/recall/record.ts";
+import { createValidator } from "../../../../../protocol/validation.ts";
 import { Branch } from "./branch.ts";
 
 const use = (cacheRead: number, cacheWrite: number, input = 0) => ({
@@ -8,13 +10,13 @@ const use = (cacheRead: number, cacheWrite: number, input = 0) => ({
 });
 
 /** Records an edit that frees 10,000 tokens, with its forecast. */
-function edit(branch: Branch, part: string, tokens: number, number = 1): string {
+function edit(branch: Branch, part: string, tokens: number, number = 1, id?: string): string {
   const place = { kind: "entry", entryId: "e1" } as const;
   const data = recordData(part, [{ number, part, tool: "read", tokens: 10_000, place }], {
     ...{ tokens, usd: tokens * 3.45e-6 },
     ...{ requests: 4, savedUsd: 0.012 },
   });
-  return branch.append("custom", { customType: RECALL_MARK, data });
+  return branch.append("custom", { customType: RECALL_MARK, data, ...(id === undefined ? {} : { id }) });
 }
 
 test("an edit is compared with its forecast by the tokens that the next request missed, and by the requests until a compaction", () => {
@@ -88,4 +90,44 @@ test("a session without edits has sums of 0, and recent edits are bounded", () =
   for (let at = 1; at <= 101; at += 1) edit(branch, "masking", 1, at);
   const { count, recent } = editPrices(branch.context());
   expect([count, recent.length]).toEqual([101, 100]);
+});
+
+test("the savings of 1,000 edits are counted at a time, and older ones are over", () => {
+  const branch = new Branch();
+  branch.prompt();
+  for (let at = 1; at <= 1_001; at += 1) edit(branch, "masking", 1, at);
+  branch.answer(use(40_000, 0));
+  expect(editPrices(branch.context()).actual.requests).toBe(1_000);
+});
+
+test.for<[string, (branch: Branch) => ReturnType<Branch["context"]>]>([
+  [
+    "usage",
+    (branch) => {
+      for (const tokens of ["1e999", "1e308", "1e308"]) branch.answer(use(JSON.parse(tokens), 0, JSON.parse(tokens)));
+      return branch.context();
+    },
+  ],
+  [
+    "an id",
+    (branch) => {
+      edit(branch, "masking", 1, 2, "e".repeat(129));
+      return branch.context();
+    },
+  ],
+  ["a price", (branch) => branch.context({ cost: { cacheRead: 0.3, cacheWrite: 0 } })],
+  [
+    "an infinite price",
+    (branch) => branch.context({ cost: { input: 1, cacheRead: Number.POSITIVE_INFINITY, cacheWrite: 0 } }),
+  ],
+])("the report is valid whatever a file or an extension has as %s", ([, change]) => {
+  const branch = new Branch();
+  branch.prompt();
+  branch.answer(use(40_000, 10_000));
+  edit(branch, "masking", 1);
+  branch.answer(use(20_000, 0, 20_000));
+  const ctx = change(branch);
+  branch.answer(use(50_000, 0));
+  const result: unknown = JSON.parse(JSON.stringify({ ...new CacheLedger().report(), edits: editPrices(ctx) }));
+  expect(createValidator().result("cache/report", result)).toEqual([]);
 });

@@ -95,6 +95,20 @@ describe("a request with an instruction", () => {
   });
 });
 
+test.for<[unknown, boolean]>([
+  [undefined, true],
+  ["auto", true],
+  [{ type: "auto" }, true],
+  ["none", true],
+  [null, true],
+  ["required", false],
+  [{ type: "any" }, false],
+  [{ type: "function", function: { name: "bash" } }, false],
+])("a request whose tool_choice is %j can ask for a text: %s", ([choice, isSent]) => {
+  const payload = { messages: [], tool_choice: choice };
+  expect(continuationOf(payload, "anthropic-messages", instruction) !== undefined).toBe(isSent);
+});
+
 describe("a service that drops the thinking before a message of the user", () => {
   const asked = { role: "user", content: "Hello." };
   const called = { type: "tool_use", id: "1", name: "bash", input: {} };
@@ -127,6 +141,11 @@ describe("a service that drops the thinking before a message of the user", () =>
 describe("the last request", () => {
   const payload = { model: "m", messages: [{ role: "user", content: "Go." }] };
 
+  /** A boundary at which other extensions have proposed these entries. */
+  function at(branch: Branch, ctx = branch.context(), ...types: readonly string[]): Parameters<LastRequest["upTo"]>[1] {
+    return { ctx, state: { entries: types.map((type) => ({ type, targetId: "e1", replacement: null })) as never } };
+  }
+
   /** A request and its answer, after these changes of the branch. */
   function asked(branch = new Branch()) {
     const first = branch.prompt();
@@ -140,22 +159,22 @@ describe("the last request", () => {
 
   test("has the entries before it, with the tokens that its answer reported", () => {
     const { branch, first, leaf, last } = asked();
-    expect(last.upTo(leaf, branch.context())).toBeUndefined();
+    expect(last.upTo(leaf, at(branch))).toBeUndefined();
     const answered = branch.answer();
     const found = { payload, tokens: 10_100, cachedTokens: 10_100 };
-    expect(last.upTo(leaf, branch.context())).toEqual(found);
-    expect(last.upTo(first, branch.context())).toEqual(found);
-    expect(last.upTo(answered, branch.context())).toBeUndefined();
+    expect(last.upTo(leaf, at(branch))).toEqual(found);
+    expect(last.upTo(first, at(branch))).toEqual(found);
+    expect(last.upTo(answered, at(branch))).toBeUndefined();
   });
 
   test("is read from the cache up to its last mark, or not at all if the service does not cache", () => {
     const { branch, leaf, last } = asked();
     branch.answer();
     last.sent({ messages: [{ role: "user", content: [{ type: "text", text: "Go.", ...mark }] }] });
-    expect(last.upTo(leaf, branch.context())).toMatchObject({ tokens: 10_100, cachedTokens: 10_000 });
+    expect(last.upTo(leaf, at(branch))).toMatchObject({ tokens: 10_100, cachedTokens: 10_000 });
     const bare = asked();
     bare.branch.answer({ usage: { input: 9_000, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 9_001 } });
-    expect(bare.last.upTo(bare.leaf, bare.branch.context())).toMatchObject({ tokens: 9_000, cachedTokens: 0 });
+    expect(bare.last.upTo(bare.leaf, at(bare.branch))).toMatchObject({ tokens: 9_000, cachedTokens: 0 });
   });
 
   test.for<[string, (branch: Branch, last: LastRequest, first: string) => ExtensionContext | void]>([
@@ -171,18 +190,27 @@ describe("the last request", () => {
   ])("is not used if %s", ([, change]) => {
     const { branch, first, leaf, last } = asked();
     branch.answer();
-    expect(last.upTo(leaf, branch.context())).toBeDefined();
+    expect(last.upTo(leaf, at(branch))).toBeDefined();
     const ctx = change(branch, last, first) ?? branch.context();
-    expect(last.upTo(first, ctx)).toBeUndefined();
+    expect(last.upTo(first, at(branch, ctx))).toBeUndefined();
+  });
+
+  test("is not used if another extension edits an entry at the same boundary, which can hide a secret", () => {
+    const { branch, leaf, last } = asked();
+    branch.answer();
+    expect(last.upTo(leaf, at(branch, branch.context(), "custom"))).toBeDefined();
+    expect(last.upTo(leaf, at(branch, branch.context(), "custom", "context_edit"))).toBeUndefined();
   });
 
   test("is not replaced by a request that keeps its cache warm, nor by one that no list preceded", () => {
     const { branch, leaf, last } = asked();
     branch.answer();
     last.sent({ ...payload, max_tokens: 1 });
-    expect(last.upTo(leaf, branch.context())?.payload).toBe(payload);
+    // The least that pi asks for at this API.
+    last.sent({ input: [], max_output_tokens: 16 });
+    expect(last.upTo(leaf, at(branch))?.payload).toBe(payload);
     last.forget();
     last.sent(payload);
-    expect(last.upTo(leaf, branch.context())).toBeUndefined();
+    expect(last.upTo(leaf, at(branch))).toBeUndefined();
   });
 });
