@@ -130,7 +130,8 @@ function loadText({ before, after }: ReportedFigure["load"], seconds: number): s
   return `${seconds.toFixed(0)} s; load average, and event-loop delay p50 and p99 of a bare Node: before ${text(before)}; after ${text(after)}`;
 }
 
-function tableLines({ title, columns, rows }: Table): readonly string[] {
+/** A table as text. */
+export function tableLines({ title, columns, rows }: Table): readonly string[] {
   const digits = columns.map((_, at) => (rows.every((row) => Number.isInteger(row[at])) ? 0 : 3));
   const cell = (value: string | number, at: number): string =>
     typeof value === "string" ? value : value.toFixed(digits[at] ?? 0);
