@@ -43,14 +43,9 @@ test("a token that has used its slice waits for turns of the event loop; another
 });
 
 test("of waiting tokens, the one that has used least goes first, however much the others have queued", async () => {
-  const turns = new Turns();
+  const { turns, ran, use } = clocked();
   const [many, few] = [turns.of(token("many")), turns.of(token("few"))];
-  const ran: string[] = [];
-  const pass = (lane: typeof many, name: string) =>
-    lane.pass(() => {
-      work();
-      ran.push(name);
-    });
+  const pass = (lane: typeof many, name: string) => lane.pass(use(name, 2));
   const waiting = Array.from({ length: 20 }, () => pass(many, "many"));
   waiting.push(...Array.from({ length: 3 }, () => pass(few, "few")));
   await settled(waiting);
