@@ -93,11 +93,13 @@ async function converse(client: Client, session: SessionHandle, run: SessionRun)
   const timer = setTimeout(() => stop("minutes"), maxMinutes * 60_000);
   const interrupt = (): void => void session.abort().catch(() => {});
   signal.addEventListener("abort", interrupt, { once: true });
+  const check = async (): Promise<void> => {
+    const { total, requests } = await client.call("cost/report", { sessionId: session.id });
+    stop(limits.find(([, isReached]) => isReached(total.cost.total, requests))?.[0]);
+  };
   const watch = async (): Promise<void> => {
     for await (const { event } of session.events({ signal: watching.signal })) {
-      if (event.type !== "message_end") continue;
-      const { total, requests } = await client.call("cost/report", { sessionId: session.id });
-      stop(limits.find(([, isReached]) => isReached(total.cost.total, requests))?.[0]);
+      if (event.type === "message_end") await check();
     }
   };
   // A watch that ends early could not keep the budget.
@@ -108,6 +110,8 @@ async function converse(client: Client, session: SessionHandle, run: SessionRun)
     for (const prompt of task.prompts) {
       const { outcome, errorMessage = "" } = await session.runUntilSettled(prompt);
       signal.throwIfAborted();
+      // The watch may be behind: the next prompt must not go beyond a limit.
+      await check();
       if (limit !== undefined) return { kind: limit, text: `it was ended by its limit of ${limit}` };
       if (outcome !== "settled") return { kind: "error", text: `its run ended as ${outcome}: ${errorMessage}` };
     }
