@@ -127,6 +127,48 @@ test("pi is asked only by a press, and a change says before what the cache loses
   expect(await visit.faults()).toEqual([]);
 });
 
+test("compacting is among all actions in any view, says what it costs, and shows why it was refused or what came of it", async () => {
+  await using stage = await startStage();
+  const { client, provider } = stage;
+  const session = await stage.session();
+  provider.add(answer("It is short."));
+  await session.promptAndWait("A short talk.");
+  await using browser = await ConsoleBrowser.open();
+  const visit = await browser.visit(await consoleAddress(client));
+  await visit.clickOn(".row-name");
+  await visit.shows(/It is short/, ".log");
+  const open = async (): Promise<void> => {
+    await visit.holds(() => document.querySelector(".side .session-facts") !== null);
+    await visit.page.keyboard.down("Control");
+    await visit.press("k");
+    await visit.page.keyboard.up("Control");
+    await visit.holds(() => document.activeElement?.matches(".actions input"));
+    await visit.type("compact");
+    await visit.press("Enter");
+    await visit.shows(/pi asks the model for one summary/, "dialog");
+  };
+  await open();
+  await visit.shows(/provider.s cache/, "dialog");
+  await visit.click("Compact it");
+  await visit.shows(/Nothing to compact/i, "dialog .is-bad");
+  await visit.press("Escape");
+  await visit.holds(() => document.querySelector("dialog") === null);
+
+  provider.add(answer("It is long."), answer("The summary."));
+  await session.promptAndWait("A long talk. ".repeat(8_000));
+  await open();
+  await visit.clickOn("dialog input");
+  await visit.type("the plan");
+  await visit.click("Compact it");
+  await visit.shows(/Done\. The context had [\d,]+ tokens/, "dialog");
+  const { entries } = await client.call("session/getEntries", { sessionId: session.id });
+  expect(entries.filter(({ type }) => type === "compaction")).toHaveLength(1);
+  expect(JSON.stringify(provider.requests.at(-1))).toContain("the plan");
+  await visit.press("Escape");
+  await visit.holds(() => document.querySelector("dialog") === null);
+  expect(await visit.faults()).toEqual([]);
+});
+
 test("a sleeping session shows the models that pi has said, and only a press asks it again", async () => {
   await using stage = await startStage();
   const session = await stage.session();

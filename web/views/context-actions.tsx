@@ -83,6 +83,7 @@ function ContextSheet({ action, context, lost, isAsleep, isRunning, onClose }: C
     return action.kind === "open" ? context.open(action.block.id) : context.close(action.block.id);
   };
   const act = async (): Promise<void> => {
+    if (isBusy.value) return;
     isBusy.value = true;
     outcome.value = await done();
     isBusy.value = false;
@@ -150,7 +151,7 @@ function ContextSheet({ action, context, lost, isAsleep, isRunning, onClose }: C
               <button type="button" class="button" onClick={close}>
                 Leave it
               </button>
-              <button type="submit" class="button primary" disabled={isBusy.value}>
+              <button type="submit" class="button primary" aria-disabled={isBusy.value}>
                 {isBusy.value ? "…" : verb}
               </button>
             </div>
