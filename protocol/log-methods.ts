@@ -73,7 +73,7 @@ export const logMethods = {
             {
               reason: Type.Enum(["dropped", "other_daemon"], {
                 description:
-                  "`dropped`: lines are no longer kept; of reports of parts inside pi fewer are kept, so that they take no other line's place. `other_daemon`: this daemon did not write `after`, so that the lines begin with its own first ones.",
+                  "`dropped`: lines are no longer kept. Reports of the parts inside pi have a smaller place of their own, so that they push no other line out. `other_daemon`: this daemon did not write `after`, so that the lines begin with its own first ones.",
               }),
               lines: Type.Optional(Type.Integer({ description: "How many were dropped." })),
             },

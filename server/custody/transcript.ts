@@ -86,7 +86,7 @@ interface FileEnd {
 
 /** The ends of a session: of its file, and of what its pi has not written. */
 interface Ends {
-  /** Undefined: there is no file. */
+  /** Undefined: the session has no file. */
   readonly end: FileEnd | undefined;
   /** Undefined: no pi is running, or it does not know the end of the file. */
   readonly unwritten: readonly StoredEntry[] | undefined;

@@ -78,10 +78,12 @@ interface End {
 async function converse(client: Client, session: SessionHandle, run: SessionRun): Promise<End> {
   const { task, maxUsd, budgetUsd, signal } = run;
   const maxRequests = limitFactor * task.expected.requests;
-  const limits: readonly (readonly [Ended, (usd: number, requests: number) => boolean])[] = [
+  // Counted here, because the costs have no requests of a service that reports no usage.
+  let answers = 0;
+  const limits: readonly (readonly [Ended, (usd: number) => boolean])[] = [
     ["budget", (usd) => usd >= budgetUsd],
     ["usd", (usd) => usd >= maxUsd],
-    ["requests", (_, requests) => requests >= maxRequests],
+    ["requests", () => answers >= maxRequests],
   ];
   let limit: Ended | undefined;
   const watching = new AbortController();
@@ -94,12 +96,15 @@ async function converse(client: Client, session: SessionHandle, run: SessionRun)
   const interrupt = (): void => void session.abort().catch(() => {});
   signal.addEventListener("abort", interrupt, { once: true });
   const check = async (): Promise<void> => {
-    const { total, requests } = await client.call("cost/report", { sessionId: session.id });
-    stop(limits.find(([, isReached]) => isReached(total.cost.total, requests))?.[0]);
+    const { total } = await client.call("cost/report", { sessionId: session.id });
+    stop(limits.find(([, isReached]) => isReached(total.cost.total))?.[0]);
   };
   const watch = async (): Promise<void> => {
     for await (const { event } of session.events({ signal: watching.signal })) {
-      if (event.type === "message_end") await check();
+      if (event.type !== "message_end") continue;
+      const { message } = event;
+      if (isRecord(message) && message["role"] === "assistant") answers += 1;
+      await check();
     }
   };
   // A watch that ends early could not keep the budget.
@@ -110,7 +115,7 @@ async function converse(client: Client, session: SessionHandle, run: SessionRun)
     for (const prompt of task.prompts) {
       const { outcome, errorMessage = "" } = await session.runUntilSettled(prompt);
       signal.throwIfAborted();
-      // The watch may be behind: the next prompt must not go beyond a limit.
+      // The watch may not have seen the last answer yet, so the limits are checked before the next prompt.
       await check();
       if (limit !== undefined) return { kind: limit, text: `it was ended by its limit of ${limit}` };
       if (outcome !== "settled") return { kind: "error", text: `its run ended as ${outcome}: ${errorMessage}` };

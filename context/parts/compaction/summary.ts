@@ -103,7 +103,7 @@ async function continued({ payload, maxTokens }: Continuation, request: SummaryR
     // pi since 1.5.1: the next request of the session continues a thread of the service, this one does not.
     disableContinuation: true,
     onPayload: (made: unknown) => {
-      // A model can stand for another one, which the last request need not have used.
+      // pi can put another model in the place of this one, with which the last request was not made.
       if (!isRecord(made) || made["model"] !== payload["model"]) throw new Error("Another model would answer.");
       isSent = true;
       return payload;

@@ -16,7 +16,7 @@ type Config = OptimisationConfig["compaction"];
 
 /** pi's own `compaction.reserveTokens`, unless its settings have another. */
 const reserveOfPi = 16_384;
-/** By how much requests must be cheaper below a lower tier, because a small context has a price that nobody counts. */
+/** A lower tier must make requests cheaper by this factor, because a smaller context forgets more, which has no price here. */
 const tierMargin = 1.5;
 /** A context smaller than this is not compacted because of its price. Tokens. */
 const leastTokens = 16_000;

@@ -119,7 +119,7 @@ test.for(["scripted", "scripted-anthropic", "scripted-responses"] as const)(
       usage: { input: inputTokens, output: outputTokens, cacheRead: cacheReadTokens, cacheWrite: 0 },
     });
 
-    // The summary is no request of the run: the push waits for the next one.
+    // The summary is not a request of the run, so the push waits for the next one.
     expect(seenDuringSummary).not.toContain("delivered");
     expect(summary.hasText("Do not forget me.")).toBe(false);
     expect(provider.requests[at + 1]?.countText("Do not forget me.")).toBe(1);

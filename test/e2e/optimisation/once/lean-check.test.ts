@@ -114,6 +114,23 @@ test("the check ends in the middle of a session when its budget is used", async 
   expect(provider.requests.filter((request) => ofLean(request) || request.hasText("Which offsets"))).toEqual([]);
 });
 
+test("a session ends at its limit of requests, or of what it may cost", async () => {
+  const endless = (request: LogEntry): Reply => ({
+    ...answer(call("read", { path: Object.keys(task.files)[0] })),
+    usage: { inputTokens: ofLean(request) ? 1_000_000 : 0, outputTokens: 0 },
+  });
+  const { document } = await checked(endless, "--yes", "--json");
+  const [pair] = document().pairs;
+  // Some more requests are made before the run is aborted.
+  expect(pair?.bare).toMatchObject({ ended: "requests", usd: 0, compactions: 0 });
+  expect(pair?.bare.readAgain).toBeGreaterThanOrEqual(4 * task.expected.requests - 2);
+  expect(pair?.bare.fault).toMatch(/^it was ended by its limit of requests; no answer instead of /);
+  expect(pair?.lean).toMatchObject({
+    ended: "usd",
+    fault: expect.stringMatching(/^it was ended by its limit of usd; /),
+  });
+});
+
 test("a model whose sessions both fail is left out, and its pair does not count", async () => {
   const refused = (): Reply => status(401, { message: "the key is not valid" });
   const { code, document, provider } = await checked(refused, "--yes", "--json", "--repetitions", "3");
