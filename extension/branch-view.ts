@@ -5,11 +5,11 @@ type CompactionDraft = Pick<Extract<SessionBoundaryDraft, { type: "compaction" }
 
 const editableRoles: ReadonlySet<string> = new Set(["user", "assistant", "toolResult"]);
 
-/** The entries of the active branch, newest first. Ends at a cycle of a damaged file. */
-export function* fromLeaf(session: SessionReader): Generator<SessionEntry> {
+/** The newest `limit` entries of the active branch, newest first. Ends at a cycle of a damaged file. */
+export function* fromLeaf(session: SessionReader, limit = Number.POSITIVE_INFINITY): Generator<SessionEntry> {
   const seen = new Set<string>();
   let entry = session.getLeafEntry();
-  while (entry !== undefined && !seen.has(entry.id)) {
+  while (entry !== undefined && !seen.has(entry.id) && seen.size < limit) {
     seen.add(entry.id);
     yield entry;
     entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);

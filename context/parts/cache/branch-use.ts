@@ -38,14 +38,30 @@ export interface BranchUse {
   readonly isUncached: boolean;
 }
 
-/** Entries read from the leaf backwards; older ones do not help to predict. */
-const maxEntries = 5_000;
+/** Older entries do not help to predict. */
+const maxRead = 5_000;
 const expectedAtFirst = 10;
 /** Requests whose growth is averaged. */
 const maxGrowths = 100;
 
+/** What was read of each session, until it has another entry or another leaf. A boundary asks several times. */
+const known = new WeakMap<
+  Session,
+  { readonly leaf: SessionEntry | undefined; readonly count: number; readonly use: BranchUse }
+>();
+
 /** Reads the session from the leaf towards the root. */
 export function branchUse(session: Session): BranchUse {
+  const leaf = session.getLeafEntry();
+  const entries = session.getEntries();
+  const before = known.get(session);
+  if (before?.leaf === leaf && before?.count === entries.length) return before.use;
+  const use = useOf(session, entries);
+  known.set(session, { leaf, count: entries.length, use });
+  return use;
+}
+
+function useOf(session: Session, entries: readonly SessionEntry[]): BranchUse {
   let last: BranchUse["last"];
   let newest: SessionEntry | undefined;
   let askedOf: string | undefined;
@@ -53,12 +69,9 @@ export function branchUse(session: Session): BranchUse {
   let isBroken = false;
   /** The newest first. */
   const steps: Step[] = [];
-  let seen = 0;
   const growth = new Growth();
   let isCached = false;
-  for (const entry of fromLeaf(session)) {
-    if (seen === maxEntries) break;
-    seen += 1;
+  for (const entry of fromLeaf(session, maxRead)) {
     const answer = answerIn(entry);
     growth.take(entry, answer);
     isCached ||= answer !== undefined && answer.cachedTokens > 0;
@@ -72,7 +85,7 @@ export function branchUse(session: Session): BranchUse {
     const step = stepOf(entry, isOne);
     if (step !== undefined) steps.push(step);
   }
-  isBroken ||= newest !== undefined && newestAnswer(session.getEntries()) !== newest.id;
+  isBroken ||= newest !== undefined && newestAnswer(entries) !== newest.id;
   const models = newest === undefined ? [] : [modelIn(newest), askedOf].filter((model) => model !== undefined);
   return {
     ...{ last, models, usedAt, isBroken, requestsPerPrompt: perPrompt(steps.reverse()) },

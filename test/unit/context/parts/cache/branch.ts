@@ -36,17 +36,22 @@ export class Branch {
     this.#leaf = id;
   }
 
+  /** One for all contexts, as in pi. */
+  readonly session = {
+    getSessionId: () => "s-1",
+    getLeafEntry: () => this.#entryOf(this.#leaf),
+    getLeafId: () => this.#leaf ?? null,
+    getEntry: (id: string) => this.#entryOf(id),
+    getEntries: () => [...this.#entries],
+  };
+
   context(model: Fields = {}): ExtensionContext {
-    const entryOf = (id: string | undefined) => this.#entries.find((entry) => entry.id === id);
-    const sessionManager = {
-      getSessionId: () => "s-1",
-      getLeafEntry: () => entryOf(this.#leaf),
-      getLeafId: () => this.#leaf ?? null,
-      getEntry: entryOf,
-      getEntries: () => [...this.#entries],
-    };
     const cost = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
     const whole = { provider: "p", id: "m", contextWindow: 1_000_000, cost, ...model };
-    return { sessionManager, model: whole } as unknown as ExtensionContext;
+    return { sessionManager: this.session, model: whole } as unknown as ExtensionContext;
+  }
+
+  #entryOf(id: string | undefined) {
+    return this.#entries.find((entry) => entry.id === id);
   }
 }
