@@ -10,7 +10,7 @@ export function cell(id: string, item: Item): Cell {
   return { id, item: signal(item) };
 }
 
-const rowsInGroup = 50;
+const rowsInGroup = 10;
 
 /** Rows in groups. A group stays the same object while rows are added before the first or after the last group. */
 export class Rows {

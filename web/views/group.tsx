@@ -14,7 +14,7 @@ interface GroupProps {
   readonly isInView: boolean;
 }
 
-/** Up to 50 rows of a conversation. */
+/** Up to ten rows of a conversation. */
 export function GroupOfRows({ group, log, opensChanges, isInView }: GroupProps): JSX.Element {
   return (
     <NearView box={() => log.current} height={rowHeight * group.rows.peek().length} id={group.id} isBuilt={isInView}>
