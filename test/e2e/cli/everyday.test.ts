@@ -243,7 +243,7 @@ test("cost and context show estimate what a session saved", async () => {
   );
   expect(await linesOf(scene, "cost", "last")).toEqual(expect.arrayContaining([saved]));
   expect(await scene.json(["cost", "last"])).toMatchObject({
-    saved: { parts: { toolResults: { savedTokens: expect.any(Number) } }, pruning: { removed: expect.anything() } },
+    saved: { parts: { toolResults: { savedTokens: expect.any(Number) } } },
   });
   expect(await linesOf(scene, "context", "show", "last")).toEqual(expect.arrayContaining([saved]));
 });
