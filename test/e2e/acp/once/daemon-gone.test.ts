@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, hold } from "../../../provider/reply.ts";
-import { startStage } from "../../helpers/stage.ts";
-import { Editor } from "./editor.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, hold } from "../../../../provider/reply.ts";
+import { startStage } from "../../../helpers/stage.ts";
+import { Editor } from "../editor.ts";
 
-const host = join(import.meta.dirname, "..", "..", "fixtures", "acp-host.ts");
+const host = join(import.meta.dirname, "..", "..", "..", "fixtures", "acp-host.ts");
 
 test("when the daemon stays away, what waits is an error, and the program ends although its editor goes on", async () => {
   const gate = new Gate();

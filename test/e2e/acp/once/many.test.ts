@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { answer, call } from "../../../provider/reply.ts";
-import { clientState } from "../../helpers/acp-client-state.ts";
-import { patience } from "../../helpers/patience.ts";
-import type { Editor, Json } from "./editor.ts";
-import { Scene, transports } from "./scene.ts";
+import { answer, call } from "../../../../provider/reply.ts";
+import { clientState } from "../../../helpers/acp-client-state.ts";
+import { patience } from "../../../helpers/patience.ts";
+import type { Editor, Json } from "../editor.ts";
+import { Scene, transports } from "../scene.ts";
 
 // The provider answers each prompt with the prompt's words, where nothing else is written.
 

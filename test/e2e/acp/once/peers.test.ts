@@ -10,17 +10,17 @@ import { client as makeClient, methods, ndJsonStream, type Stream } from "@agent
 import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-client";
 import { expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, hold } from "../../../provider/reply.ts";
-import { patience } from "../../helpers/patience.ts";
-import type { Unchecked } from "../../helpers/unchecked.ts";
-import { processesWith } from "../../setup/processes.ts";
-import { addressOfAcp } from "./connection.ts";
-import { Scene, transports } from "./scene.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, hold } from "../../../../provider/reply.ts";
+import { patience } from "../../../helpers/patience.ts";
+import type { Unchecked } from "../../../helpers/unchecked.ts";
+import { processesWith } from "../../../setup/processes.ts";
+import { addressOfAcp } from "../connection.ts";
+import { Scene, transports } from "../scene.ts";
 
 // Programs of others that speak ACP.
 
-const root = join(import.meta.dirname, "..", "..", "..");
+const root = join(import.meta.dirname, "..", "..", "..", "..");
 const main = join(root, "cli", "main.ts");
 const command = [process.execPath, "--disable-warning=ExperimentalWarning", main, "acp"];
 const script = [answer("I look. ", call("bash", { command: "echo hello" })), answer("Done.")];

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, hold } from "../../../provider/reply.ts";
-import { patience } from "../../helpers/patience.ts";
-import type { Json } from "./editor.ts";
-import { Scene } from "./scene.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, hold } from "../../../../provider/reply.ts";
+import { patience } from "../../../helpers/patience.ts";
+import type { Json } from "../editor.ts";
+import { Scene } from "../scene.ts";
 
 test("a second session leaves the run of the first alone", async () => {
   const gate = new Gate();

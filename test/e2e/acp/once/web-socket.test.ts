@@ -2,15 +2,15 @@ import { once } from "node:events";
 import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { readDaemonFile } from "../../../client/index.ts";
-import type { Params } from "../../../protocol/methods.ts";
-import { ACP_PATH, ACP_SUBPROTOCOL, TOKEN_SUBPROTOCOL_PREFIX } from "../../../protocol/wire.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, hold } from "../../../provider/reply.ts";
-import type { Unchecked } from "../../helpers/unchecked.ts";
-import { type Opening, openAcp } from "./connection.ts";
-import type { Editor, EditorOptions, Json } from "./editor.ts";
-import { Scene } from "./scene.ts";
+import { readDaemonFile } from "../../../../client/index.ts";
+import type { Params } from "../../../../protocol/methods.ts";
+import { ACP_PATH, ACP_SUBPROTOCOL, TOKEN_SUBPROTOCOL_PREFIX } from "../../../../protocol/wire.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, hold } from "../../../../provider/reply.ts";
+import type { Unchecked } from "../../../helpers/unchecked.ts";
+import { type Opening, openAcp } from "../connection.ts";
+import type { Editor, EditorOptions, Json } from "../editor.ts";
+import { Scene } from "../scene.ts";
 
 async function editorOf(scene: Scene, opening?: Opening, options: Partial<EditorOptions> = {}): Promise<Editor> {
   return await scene.editor({ ...options, socket: (await openAcp(scene.stage, opening)).socket });
