@@ -39,8 +39,9 @@ async function copyCheckout(): Promise<void> {
   }
 }
 
-/** Only what a shell of a new user has, and the npm registry of this machine. */
+/** Only what a shell of a new user has, and how this machine reaches its npm registry. */
 async function newcomersEnvironment(): Promise<Record<string, string>> {
+  const { NODE_EXTRA_CA_CERTS: certificates } = process.env;
   const npm = dirname(await output("bash", ["-c", "type -P npm"]));
   return {
     HOME: home,
@@ -52,6 +53,7 @@ async function newcomersEnvironment(): Promise<Record<string, string>> {
     npm_config_prefer_offline: "true",
     npm_config_audit: "false",
     npm_config_cache: await output("npm", ["config", "get", "cache", "--loglevel=error"]),
+    ...(certificates !== undefined && { NODE_EXTRA_CA_CERTS: certificates }),
   };
 }
 
