@@ -16,6 +16,8 @@ const script = join(import.meta.dirname, "..", "fixtures", "console-page.mjs");
 const sessions = 990;
 const messages = 10_000;
 const jumps = 60;
+/** A page has at least 30 rows built, and 60 jumps pass over some 500. */
+const copies = 30;
 
 export const webConsole: Figure = {
   title:
@@ -35,8 +37,9 @@ export const webConsole: Figure = {
     const readable: number[] = [];
     const elements: number[] = [];
     const scroll: number[] = [];
-    const bare: number[] = [];
+    const bareScroll: number[] = [];
     const stream: number[] = [];
+    const bareStream: number[] = [];
     const empty: number[] = [];
     const heap: number[] = [];
     for (let i = 0; i < setting.repetitions; i += 1) {
@@ -49,10 +52,11 @@ export const webConsole: Figure = {
       readable.push(await inPage(page, `opened("Message ${messages - 1}.")`));
       scroll.push(quantile(await inPage<number[]>(page, `jumping(${jumps})`), 0.95));
       elements.push(await inPage(page, "elements()"));
+      bareScroll.push(await inCopy(browser, await inPage<string>(page, `copy(${copies})`), `jumping(${jumps})`));
       await page.close();
-      bare.push(await bareScroll(browser));
       const streamed = await answered(browser, streaming, i);
       stream.push(streamed.work);
+      bareStream.push(streamed.bareWork);
       empty.push(streamed.emptyWork);
       heap.push(streamed.heapMiB);
     }
@@ -73,8 +77,9 @@ export const webConsole: Figure = {
           goals: ["W elements"],
         },
         { name: "scrolling by jumps: work of a frame, p95", unit: "ms", values: scroll, goals: ["W scroll"] },
-        { name: "scrolling by jumps: work of a frame of a plain list, p95", unit: "ms", values: bare },
+        { name: "scrolling by jumps: the same rows without the console", unit: "ms", values: bareScroll },
         { name: "200 deltas/s into 48 KiB: work of a frame, p95", unit: "ms", values: stream, goals: ["W stream"] },
+        { name: "200 deltas/s: words added to the same rows without the console", unit: "ms", values: bareStream },
         { name: "nothing comes: work of a frame, p95", unit: "ms", values: empty },
         { name: "heap of the page after 100,000 deltas", unit: "MiB", values: heap, goals: ["W heap"] },
       ],
@@ -180,6 +185,7 @@ async function withStreamingAnswers(setting: Setting, resources: Resources): Pro
 
 interface Answered {
   readonly work: number;
+  readonly bareWork: number;
   readonly emptyWork: number;
   readonly heapMiB: number;
 }
@@ -192,14 +198,16 @@ async function answered(browser: Browser, { address, prompt }: Streaming, repeti
   const emptyWork = quantile(await inPage<number[]>(page, "during(5_000)"), 0.95);
   await prompt();
   await inPage(page, `until("Begun ${repetition}.")`);
+  const copy = await inPage<string>(page, "copy(1)");
   const work = quantile(await inPage<number[]>(page, `until("Ended ${repetition}.")`), 0.95);
+  const bareWork = await inCopy(browser, copy, "adding(10_000)");
   await prompt();
   await inPage(page, `until("All came ${repetition}.")`);
   const cdp = await page.createCDPSession();
   await cdp.send("HeapProfiler.collectGarbage");
   const { usedSize } = await cdp.send("Runtime.getHeapUsage");
   await page.close();
-  return { work, emptyWork, heapMiB: usedSize / 2 ** 20 };
+  return { work, bareWork, emptyWork, heapMiB: usedSize / 2 ** 20 };
 }
 
 async function addressOf(client: RawClient): Promise<string> {
@@ -212,14 +220,13 @@ async function inPage<T = number>(page: Page, call: string): Promise<T> {
   return (await page.evaluate(`measure.${call}`)) as T;
 }
 
-/** Work of a frame in a page with a list of lines and nothing else. */
-async function bareScroll(browser: Browser): Promise<number> {
-  const lines = "<p>Some words. Some words. Some words.</p>".repeat(2_000);
+/** The work of a frame, p95, in a page that has only this document. */
+async function inCopy(browser: Browser, html: string, call: string): Promise<number> {
   const page = await prepared(browser);
   try {
     await page.goto("about:blank");
-    await page.setContent(`<div class="log" style="height: 900px; overflow: auto">${lines}</div>`);
-    return quantile(await inPage<number[]>(page, `jumping(${jumps})`), 0.95);
+    await page.setContent(html);
+    return quantile(await inPage<number[]>(page, call), 0.95);
   } finally {
     await page.close();
   }

@@ -72,8 +72,13 @@ export function thresholdAt(window: number, tokens: number): Threshold {
     window,
     tokens,
     reserveTokens: window - tokens,
-    keepRecentTokens: Math.min(mostKept, Math.floor(keptShare * tokens)),
+    keepRecentTokens: keptAt(tokens),
   };
+}
+
+/** The tokens of the newest messages that a compaction at a size keeps. */
+export function keptAt(tokens: number): number {
+  return Math.min(mostKept, Math.floor(keptShare * tokens));
 }
 
 /** The sizes above which a model's requests are dearer. */

@@ -14,8 +14,8 @@ import { read } from "./reading.ts";
 import { type Cell, cell, Rows } from "./rows.ts";
 import { changeNotes, eventNote, noteOf } from "./session-notes.ts";
 
-/** `changes`: tools that change files. `mine`: messages of users. */
-export type Filter = "all" | "changes" | "mine";
+/** `changes`: tools that change files. `users`: messages of users. */
+export type Filter = "all" | "changes" | "users";
 
 export type ConversationState =
   | { readonly kind: "loading" }
@@ -451,7 +451,7 @@ export class Conversation implements ConversationView {
 }
 
 function fits(item: Item, filter: Filter): boolean {
-  if (filter === "mine") return item.kind === "user";
+  if (filter === "users") return item.kind === "user";
   return item.kind === "tool" && item.isChange;
 }
 

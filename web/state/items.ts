@@ -10,7 +10,7 @@ export interface Row {
   readonly item: ReadonlySignal<Item>;
 }
 
-/** At most ten rows in order. Views build only the groups near the view. */
+/** Some rows in order. Views build only the groups near the view. */
 export interface RowGroup {
   readonly id: string;
   readonly rows: ReadonlySignal<readonly Row[]>;

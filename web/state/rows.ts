@@ -10,6 +10,7 @@ export function cell(id: string, item: Item): Cell {
   return { id, item: signal(item) };
 }
 
+/** So many rows are built in a frame (`views/widgets/build-queue.ts`): more make frames long, fewer need more elements. */
 const rowsInGroup = 10;
 
 /** Rows in groups. A group stays the same object while rows are added before the first or after the last group. */

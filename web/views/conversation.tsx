@@ -5,11 +5,14 @@ import type { ConversationView } from "../state/conversation.ts";
 import type { RowGroup } from "../state/items.ts";
 import { usePage } from "./context.ts";
 import { useFollowing } from "./following.ts";
-import { GroupOfRows } from "./group.tsx";
+import { RowView } from "./items/row.tsx";
 import { Icon } from "./widgets/icon.tsx";
+import { NearView } from "./widgets/near-view.tsx";
 
 /** Older rows are loaded when the beginning is this near, in CSS pixels. */
 const loadAhead = 4_000;
+/** The height of a row that was never built, about. */
+const rowHeight = 44;
 
 /** What was said, and what is said now. */
 export function Conversation({ conversation }: { readonly conversation: ConversationView }): JSX.Element {
@@ -59,6 +62,23 @@ export function Conversation({ conversation }: { readonly conversation: Conversa
         </button>
       )}
     </div>
+  );
+}
+
+interface GroupProps {
+  readonly group: RowGroup;
+  readonly log: RefObject<HTMLElement | null>;
+  readonly opensChanges: boolean;
+  /** Whether the view begins at it: it is built at first. */
+  readonly isInView: boolean;
+}
+
+/** Some rows of a conversation. */
+function GroupOfRows({ group, log, opensChanges, isInView }: GroupProps): JSX.Element {
+  return (
+    <NearView box={() => log.current} height={rowHeight * group.rows.peek().length} id={group.id} isBuilt={isInView}>
+      {() => group.rows.value.map((row) => <RowView key={row.id} row={row} opensChanges={opensChanges} />)}
+    </NearView>
   );
 }
 
@@ -129,7 +149,7 @@ function Beginning({ conversation, log }: BeginningProps): JSX.Element | null {
   );
 }
 
-/** Keeps what is in view in its place when groups come before the first. At the very beginning a browser does not. */
+/** Keeps what is in view in its place when groups come before the first. Browsers do so, except at the very beginning. */
 function useKeptPlace(log: RefObject<HTMLElement | null>, first: string | undefined): void {
   const former = useRef(first);
   useLayoutEffect(() => {

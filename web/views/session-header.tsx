@@ -14,7 +14,7 @@ import { Icon } from "./widgets/icon.tsx";
 const filters: readonly (readonly [filter: Filter, word: string])[] = [
   ["all", "All"],
   ["changes", "Changes"],
-  ["mine", "Mine"],
+  ["users", "Users"],
 ];
 
 /** The head of a session: its name and state, its directory, its model, Stop during a run. */

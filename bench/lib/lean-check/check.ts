@@ -37,7 +37,7 @@ export interface CheckResult {
 
 const outputTokensPerRequest = 200;
 
-/** What a session with bare pi costs at most, if it needs what the task expects. */
+/** What a session with bare pi costs if it needs what the task expects. */
 export function estimateUsd({ expected: { requests, contextTokens } }: Task, prices: Prices): number {
   const read = (requests * contextTokens * (prices.cacheRead || prices.input)) / 2;
   const written = contextTokens * Math.max(prices.input, prices.cacheWrite);

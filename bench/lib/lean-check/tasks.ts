@@ -72,7 +72,7 @@ function detail(random: Random, scaled: Scaled): Task {
   return {
     prompts: [
       `Read ${paths[0]} with the tool read, and follow the line "Next:" at its end from note to note, to the last note. Read each note whole. Then say that you are done.`,
-      `Which offsets have the stations ${wanted}? Write these numbers, in this order and each on its own line, to ${answerFile}.`,
+      `Which offsets do the stations ${wanted} have? Write these numbers, in this order and each on its own line, to ${answerFile}.`,
     ],
     files: Object.fromEntries(notes),
     tools: ["read", "write"],
@@ -149,7 +149,7 @@ function fault(random: Random, scaled: Scaled): Task {
   if (faulty === undefined) throw new Error("The task has no faulty module.");
   return {
     prompts: [
-      `In src/main.mjs, main(1) should return ${right[0]}, but it does not. In one of the imported modules the code of the function run does something else than its comment says. The comments are right. Find the module and correct it.`,
+      `In src/main.mjs, main(1) should return ${right[0]}, but it does not. In one of the imported modules the code of the function run does something different from what its comment says. The comments are right. Find the module and correct it.`,
     ],
     files: { "src/main.mjs": main, ...Object.fromEntries(files) },
     tools: ["read", "edit"],

@@ -25,10 +25,10 @@ export interface Verdict {
 }
 
 const leastPairs = 30;
-const leastChance = 0.1;
+const significance = 0.1;
 
 /** The rule, as it is printed before the check begins. */
-export const rule = `The profile lean may become the default if, in at least ${leastPairs} pairs of sessions, it does not solve fewer tasks than bare pi by more than chance explains (one-sided sign test of the pairs that only one of both solved, p < ${leastChance}), and costs less in sum. With fewer pairs, if bare pi solves less than half of them, or if lean removed nothing from the context in more than half of them, the check decides nothing.`;
+export const rule = `The profile lean may become the default if, in at least ${leastPairs} pairs of sessions, it does not solve fewer tasks than bare pi by more than chance explains (one-sided sign test of the pairs that only one of both solved, p < ${significance}), and costs less in sum. With fewer pairs, if bare pi solves less than half of them, or if lean removed nothing from the context in more than half of them, the check decides nothing.`;
 
 export function verdictOf(all: readonly Pair[]): Verdict {
   const pairs = all.filter(({ bare, lean }) => !(hasFailed(bare) && hasFailed(lean)));
@@ -46,9 +46,9 @@ export function verdictOf(all: readonly Pair[]): Verdict {
     if (pairs.length < leastPairs) return ["undecided", `${pairs.length} pairs of ${leastPairs}`];
     if (solved.bare < pairs.length / 2) return ["undecided", "bare pi solves less than half of the tasks"];
     if (idle > pairs.length / 2) return ["undecided", `lean removed nothing in ${idle} pairs`];
-    if (chance < leastChance) return ["no", "lean solves fewer tasks than chance explains"];
+    if (chance < significance) return ["no", "lean solves fewer tasks than bare pi, by more than chance explains"];
     if (usd.lean >= usd.bare) return ["no", "lean does not cost less"];
-    return ["yes", "lean solves as many tasks, and costs less"];
+    return ["yes", "lean does not solve fewer tasks by more than chance explains, and costs less"];
   };
   const [decision, reason] = decide();
   return { decision, reason, pairs: pairs.length, solved, only, chance, usd };

@@ -129,7 +129,7 @@ function failing(random: Random, calls: readonly TraceCall[], count: number): Tr
   });
 }
 
-/** The value below which the given share of a standard normal distribution lies (Acklam's approximation, to 1e-4). */
+/** The value below which the given share of a standard normal distribution lies (Abramowitz and Stegun 26.2.23, to 4.5e-4). */
 function normalQuantile(share: number): number {
   const q = Math.min(share, 1 - share);
   const t = Math.sqrt(-2 * Math.log(q));

@@ -66,7 +66,7 @@ export function caseId(...parts: readonly (string | number)[]): string {
   return parts.join("-").replaceAll(/[^\w-]+/g, "-");
 }
 
-/** Rounds a number to its significant digits. */
+/** Rounds a number to so many decimals. */
 export function fixed(value: number, digits = 3): number {
   return Number(value.toFixed(digits));
 }

@@ -1,9 +1,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import type { EditForecast } from "../../../protocol/optimisation/report.ts";
+import { keptAt } from "../../../protocol/optimisation/threshold.ts";
 import { type BranchUse, branchUse } from "./branch-use.ts";
 import { ChangeLog } from "./change-log.ts";
-import { editPrice, requestsUntil } from "./edit-price.ts";
+import { editPrice, priceOfDelay, requestsUntil } from "./edit-price.ts";
 import { type Cost, cacheLifetimeMs, cachePrices } from "./prices.ts";
 
 /** A proposed change to earlier context. */
@@ -66,8 +67,8 @@ export interface RuleFacts {
 /**
  * Acts only if the tokens that are freed, read in the requests that are left until the next compaction, cost more than 1.2
  * times the cache that is lost, in batches of a minimum size; or if the cache is cold. Without a cache or a price for cached tokens,
- * only the batch size counts. The change delays the next compaction: the requests that this adds are in the forecast, but
- * do not count for the decision, because they would be shorter after the compaction.
+ * only the batch size counts. The change delays the next compaction: the requests that this adds are longer than those after
+ * the compaction, which the change has to pay for too. The forecast has what they save, as if no compaction came.
  */
 export function decideByRule(change: ProposedChange, facts: RuleFacts): CacheDecision {
   const { freedTokens, suffixTokens, isAboveMax = false } = change;
@@ -86,8 +87,15 @@ export function decideByRule(change: ProposedChange, facts: RuleFacts): CacheDec
   if (!isAboveMax && freedTokens < minBatchTokens) return decided(false, "too_small");
   if (cachePrices(cost, requestTokens) === undefined) return decided(true, "no_price");
   const left = Math.min(expectedRequests, requestsUntil(compactsAt, requestTokens, growthTokens));
-  const saves = priced(left).gainUsd > margin * lossUsd;
+  const added = Math.min(expectedRequests, requests) - left;
+  const saves = priced(left).gainUsd - added * delayUsd(change, facts) > margin * lossUsd;
   return decided(saves, saves ? "saves" : "too_dear");
+}
+
+/** USD for each request that a change adds before the next compaction. */
+function delayUsd({ freedTokens }: ProposedChange, { cost, compactsAt, growthTokens }: RuleFacts): number {
+  if (cost === undefined || compactsAt === undefined) return 0;
+  return priceOfDelay({ compactsAt, keptTokens: keptAt(compactsAt), growthTokens }, freedTokens, cost);
 }
 
 export interface CacheRuleNeeds {

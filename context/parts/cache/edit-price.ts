@@ -78,6 +78,13 @@ export function pricePerRequest({ compactsAt, keptTokens, growthTokens }: Cycle,
   return (usd + written + asked) / count;
 }
 
+/** USD by which a request that an edit adds before a compaction costs more than one after that compaction. */
+export function priceOfDelay(cycle: Cycle, freedTokens: number, cost: Cost): number {
+  const { compactsAt, growthTokens } = cycle;
+  const size = compactsAt - freedTokens / 2;
+  return Math.max(0, readPrice(cost, size) + missCost(cost, size, growthTokens) - pricePerRequest(cycle, cost));
+}
+
 function readPrice(cost: Cost | undefined, tokens: number): number {
   return (tokens * (cachePrices(cost, tokens)?.read ?? 0)) / perMillion;
 }

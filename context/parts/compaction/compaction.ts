@@ -18,7 +18,7 @@ import type { PartStatus, Reporter } from "../optimisation/part-states.ts";
 import type { CompactionAdvice } from "./advice.ts";
 import { type Cut, cutOf } from "./cut.ts";
 import { COMPACTION_ENTRY, type CompactionDetails, historyOf, turnsSince } from "./history.ts";
-import { LastRequest } from "./last-request.ts";
+import { LastRequest, modelName } from "./last-request.ts";
 import { type LastOne, type Summary, type SummaryUsage, summarise } from "./summary.ts";
 import { sessionThreshold } from "./threshold.ts";
 
@@ -100,7 +100,7 @@ class Compaction {
   }
 
   modelChosen(ctx: ExtensionContext): void {
-    const name = nameOf(ctx);
+    const name = modelName(ctx);
     if (this.#tooSmall === undefined || this.#tooSmall === name) return;
     this.#tooSmall = undefined;
     this.#needs.status.restored();
@@ -108,8 +108,8 @@ class Compaction {
 
   atBoundary({ hook, state, ctx }: Boundary): BoundaryProposal | undefined | Promise<BoundaryProposal | undefined> {
     const threshold = hook === "turn_end" && state.outcome === "completed" ? this.threshold(ctx) : undefined;
-    if (threshold === undefined || ctx.signal?.aborted === true || this.#tooSmall === nameOf(ctx)) return undefined;
-    if (state.entries.some(({ type }) => type === "compaction") || !this.#isTurn(ctx)) return undefined;
+    if (threshold === undefined || ctx.signal?.aborted === true || this.#tooSmall === modelName(ctx)) return undefined;
+    if (state.entries.some(({ type }) => type === "compaction") || !this.#hasWaited(ctx)) return undefined;
     const refined = this.#needs.estimator.refined(ctx);
     const go = () => {
       const plan = this.#plan(threshold, { hook, state, ctx });
@@ -124,11 +124,11 @@ class Compaction {
    */
   beforePis(event: SessionBeforeCompactEvent, ctx: ExtensionContext): SessionBeforeCompactResult | undefined {
     const threshold = this.threshold(ctx);
-    if (threshold === undefined || event.reason !== "threshold" || this.#tooSmall === nameOf(ctx)) return undefined;
+    if (threshold === undefined || event.reason !== "threshold" || this.#tooSmall === modelName(ctx)) return undefined;
     const tokens =
       this.#shownTokens(ctx) ?? Math.max(event.preparation.tokensBefore, this.#needs.estimator.context(ctx));
     if (tokens > fullShare * threshold.window) return undefined;
-    return tokens <= threshold.tokens || !this.#isTurn(ctx) ? { cancel: true } : undefined;
+    return tokens <= threshold.tokens || !this.#hasWaited(ctx) ? { cancel: true } : undefined;
   }
 
   report(ctx: ExtensionContext): ReturnType<Reporter> {
@@ -159,7 +159,7 @@ class Compaction {
   }
 
   /** Whether enough turns have passed since the last compaction or attempt. */
-  #isTurn(ctx: ExtensionContext): boolean {
+  #hasWaited(ctx: ExtensionContext): boolean {
     const turns = turnsSince(ctx.sessionManager);
     return turns === undefined || turns >= this.#needs.config().minTurnsBetween;
   }
@@ -190,7 +190,7 @@ class Compaction {
   }
 
   #giveUp(ctx: ExtensionContext, { window, tokens, keepRecentTokens }: Threshold, fixed: number): void {
-    this.#tooSmall = nameOf(ctx);
+    this.#tooSmall = modelName(ctx);
     const share = Math.round(this.#needs.config().minFreeShare * 100);
     this.#needs.status.degraded(
       `The window of ${this.#tooSmall} is too small: with ${fixed} tokens of prompt and tools and ${keepRecentTokens} that are kept, a compaction at ${tokens} could not free ${share} %.`,
@@ -293,8 +293,4 @@ export function failed(
 
 function isNothing({ totalTokens, input, output, cacheRead, cacheWrite }: SummaryUsage): boolean {
   return [totalTokens, input, output, cacheRead, cacheWrite].every((count) => !count);
-}
-
-function nameOf({ model }: ExtensionContext): string {
-  return model === undefined ? "" : `${model.provider}/${model.id}`;
 }

@@ -32,7 +32,7 @@ export class LastRequest {
 
   /** Call when a message list is complete, before its request. */
   listed(ctx: ExtensionContext): void {
-    this.#listed = { leafId: ctx.sessionManager.getLeafId(), model: nameOf(ctx), payload: undefined };
+    this.#listed = { leafId: ctx.sessionManager.getLeafId(), model: modelName(ctx), payload: undefined };
   }
 
   /** Call with each payload after our own stages: the listed request, or one that keeps its cache warm. */
@@ -50,7 +50,7 @@ export class LastRequest {
    */
   upTo(entryId: string, { state, ctx }: UpToNow): CachedRequest | undefined {
     const { leafId, model, payload } = this.#listed ?? {};
-    if (payload === undefined || model !== nameOf(ctx)) return undefined;
+    if (payload === undefined || model !== modelName(ctx)) return undefined;
     if (state.entries.some(({ type }) => type === "context_edit")) return undefined;
     const { last } = branchUse(ctx.sessionManager);
     let isAnswered = false;
@@ -74,6 +74,7 @@ function tokensOf(
   return { tokens: inputTokens, cachedTokens: isWhole ? inputTokens : cachedTokens };
 }
 
-function nameOf({ model }: ExtensionContext): string {
+/** The session's model, as `provider/id`. */
+export function modelName({ model }: ExtensionContext): string {
   return model === undefined ? "" : `${model.provider}/${model.id}`;
 }

@@ -68,9 +68,9 @@ What comes next, in order.
 If the conversation begins with a summary of what came before, keep what of it still holds.`;
 
 /**
- * Summarizes messages with the session's model, in a separate request that bypasses pi's hooks and does not write to the
- * provider's cache: the last request with an instruction, if that is cheaper, or else, and if that fails, the conversation
- * as a text. Never rejects.
+ * Summarizes messages with the session's model, in a separate request that bypasses pi's hooks: the last request with an
+ * instruction, if that is cheaper, or else, and if that fails, the conversation as a text, which writes nothing to the
+ * provider's cache. Never rejects.
  */
 export async function summarise(request: SummaryRequest, ctx: ExtensionContext): Promise<Summary> {
   const text = requestText(request);

@@ -48,7 +48,7 @@ export interface MaskingNeeds {
   readonly pi: Pick<ExtensionAPI, "appendEntry">;
   readonly config: () => Masking;
   readonly recall: Recall;
-  readonly pending: Pick<PendingEdits, "on">;
+  readonly pending: Pick<PendingEdits, "on" | "rest">;
   readonly cacheRule: Pick<CacheRule, "decide" | "changed" | "isCold">;
   readonly estimator: Pick<TokenEstimator, "message">;
   readonly status: PartStatus;
@@ -62,6 +62,8 @@ export interface MaskingNeeds {
 export function addMasking({ boundary: writer, on }: Pick<HostPort, "boundary" | "on">, needs: MaskingNeeds): void {
   const { pi, recall, pending, cacheRule, status } = needs;
   recall.need(() => needs.config().enabled);
+  // Without the tool, the model could not get back what these edits hide.
+  pending.rest(part, () => recall.missing() !== undefined);
   let isMissing = false;
   const batchOf = (
     scene: Pick<Scene, "context" | "ctx">,

@@ -44,7 +44,7 @@ const none: Open = new Map();
 
 interface OpenAt {
   readonly leaf: string | undefined;
-  readonly is: Open;
+  readonly edits: Open;
 }
 
 export interface PendingEditsNeeds {
@@ -74,9 +74,9 @@ export class PendingEdits {
     const all = this.#recorded.of(sessionManager);
     if (all.length === 0) return none;
     const known = this.#open?.all === all && this.#open.count === all.length ? this.#open : undefined;
-    const is = (known && stillOpen(known, sessionManager)) ?? this.#openIn(all, sessionManager);
-    this.#open = { all, count: all.length, leaf: sessionManager.getLeafEntry()?.id, is };
-    return is;
+    const edits = (known && stillOpen(known, sessionManager)) ?? this.#openIn(all, sessionManager);
+    this.#open = { all, count: all.length, leaf: sessionManager.getLeafEntry()?.id, edits };
+    return edits;
   }
 
   #openIn(all: readonly Recorded[], sessionManager: Session): Open {
@@ -85,7 +85,7 @@ export class PendingEdits {
       all.flatMap((one) => {
         const { heldBy, targetId, content } = one;
         const isOpen = branch.has(heldBy) && branch.isKept(targetId) && !branch.isEdited(targetId);
-        return isOpen && isFor(sessionManager.getEntry(targetId), content) ? [[targetId, one] as const] : [];
+        return isOpen && isValidFor(sessionManager.getEntry(targetId), content) ? [[targetId, one] as const] : [];
       }),
     );
   }
@@ -149,13 +149,13 @@ export function addPendingEdits(
  * The edits that are still open if the branch has only grown, so that a long one is not read again for each message.
  * `undefined`: it has not, or a compaction came.
  */
-function stillOpen({ leaf, is }: OpenAt, session: Session): Open | undefined {
+function stillOpen({ leaf, edits }: OpenAt, session: Session): Open | undefined {
   const edited = new Set<string>();
   for (const entry of fromLeaf(session)) {
     if (entry.id === leaf)
-      return edited.size === 0 ? is : new Map([...is].filter(([targetId]) => !edited.has(targetId)));
+      return edited.size === 0 ? edits : new Map([...edits].filter(([targetId]) => !edited.has(targetId)));
     if (entry.type === "compaction") return undefined;
-    if (entry.type === "context_edit" && is.has(entry.targetId)) edited.add(entry.targetId);
+    if (entry.type === "context_edit" && edits.has(entry.targetId)) edited.add(entry.targetId);
   }
   return undefined;
 }
@@ -181,7 +181,7 @@ function isEditable(message: AgentMessage): message is Editable {
  * Whether the content is valid for the entry: texts and images for a result; for an answer, only call arguments may
  * differ.
  */
-function isFor(entry: SessionEntry | undefined, content: Content): boolean {
+function isValidFor(entry: SessionEntry | undefined, content: Content): boolean {
   if (entry?.type !== "message" || !isEditable(entry.message)) return false;
   const { message } = entry;
   if (message.role === "toolResult") return content.length > 0 && content.every(isShown);

@@ -11,7 +11,7 @@ let isAsked = false;
 /**
  * Builds a part of a list in one of the next frames. Each frame builds one, first those next to the middle of the view: so
  * no frame takes long, and a browser has something that it can keep in its place when a part above it gets its height. The
- * returned function takes it back.
+ * returned function cancels it.
  */
 export function buildSoon(one: Waiting): () => void {
   waiting.add(one);

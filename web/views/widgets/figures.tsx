@@ -22,7 +22,7 @@ export function shareWords(share: number): string {
   return whole === 0 && share > 0 ? "< 1 %" : `${whole} %`;
 }
 
-/** An amount in USD, with three digits that count: `$1.20`, `$0.056`, `$0.00042`. */
+/** An amount in USD: `$1.20`; below a dollar `$0.056`, with three decimals; below `$0.001` two digits that count, `$0.00042`. */
 export function usdWords(usd: number): string {
   const size = Math.abs(usd);
   const sign = usd < 0 ? "−" : "";

@@ -68,11 +68,22 @@ test.for([
   expect(decideByRule(change, facts(given))).toMatchObject({ why, act });
 });
 
-test("the requests that an edit adds before the next compaction are in the forecast, and not in the decision", () => {
+test("the forecast has what an edit saves in the requests that it adds before the next compaction", () => {
   const { act, forecast } = decideByRule(batch, facts({ expectedRequests: 99, compactsAt: 76_000 }));
   expect(act).toBe(false);
   expect(forecast.requests).toBe(1 + (76_000 - 30_000) / 2_000);
   expect(forecast.savedUsd).toBeCloseTo((24 * 30_000 * 0.3) / 1_000_000, 9);
+});
+
+test("a change does not pay if it only delays a compaction that would make requests shorter", () => {
+  const change = { freedTokens: 30_000, suffixTokens: 60_000 };
+  const near = { requestTokens: 150_000, growthTokens: 450, compactsAt: 183_600 };
+  const whyAt = (expectedRequests: number) => decideByRule(change, facts({ ...near, expectedRequests })).why;
+  // Until the compaction there are 75 requests.
+  expect([20, 30, 75, 90, 150, 10_000].map(whyAt)).toEqual([
+    ...["too_dear", "saves", "saves", "saves"],
+    ...["too_dear", "too_dear"],
+  ]);
 });
 
 test("an edit that brings requests below a price tier saves the difference of the whole request", () => {

@@ -9,13 +9,15 @@ type Contributor = (boundary: object) => { readonly drafts: readonly { readonly 
 
 /** The part with this many free numbers, at a boundary with three old outputs. */
 function masked(numbers: number) {
+  let isHindered = (): boolean => false;
+  let missing: string | undefined;
   const status = fakeStatus();
   const changed: string[] = [];
   let left = numbers;
   let contributor: Contributor | undefined;
   const recall = {
     need: () => {},
-    missing: () => undefined,
+    missing: () => missing,
     registry: partial<RecallRegistry>({
       ofEntry: () => [],
       reserve: () => (left-- > 0 ? numbers - left : undefined),
@@ -29,7 +31,12 @@ function masked(numbers: number) {
   };
   addMasking(unchecked({ boundary, on: () => undefined }), {
     pi: { appendEntry: () => undefined },
-    pending: { on: () => new Map() },
+    pending: {
+      on: () => new Map(),
+      rest: (_owner, given) => {
+        isHindered = given as typeof isHindered;
+      },
+    },
     config: () => resolveOptimisation({ masking: { enabled: true, afterTurns: 1, protectTokens: 0 } }).masking,
     recall: partial(recall),
     estimator: { message: (message) => JSON.stringify(message).length },
@@ -56,11 +63,15 @@ function masked(numbers: number) {
   });
   const ctx = { model: { contextWindow: 200_000 }, sessionManager: {} };
   const wish = contributor?.({ state: { context: { contextEntries } }, ctx });
-  return { wish, degraded: status.reasons, changed };
+  const restsWithout = (tool: string): boolean => {
+    missing = `${tool} is not active.`;
+    return isHindered();
+  };
+  return { wish, degraded: status.reasons, changed, rests: isHindered(), restsWithout };
 }
 
 test("without a free number for recall nothing is masked or written, and that is reported", () => {
-  expect(masked(0)).toEqual({ wish: undefined, changed: [], degraded: [expect.stringContaining("no number")] });
+  expect(masked(0)).toMatchObject({ wish: undefined, changed: [], degraded: [expect.stringContaining("no number")] });
 });
 
 test("no more outputs are masked than there are free numbers", () => {
@@ -68,4 +79,9 @@ test("no more outputs are masked than there are free numbers", () => {
   expect(wish?.drafts.map(({ type }) => type)).toEqual(["custom", "context_edit", "context_edit"]);
   expect(changed).toEqual(["t1", "t2"]);
   expect(degraded).toEqual([]);
+});
+
+test("edits that wait for a boundary rest while the model has no tool to recall what they hide", () => {
+  const { rests, restsWithout } = masked(2);
+  expect([rests, restsWithout("recall")]).toEqual([false, true]);
 });
