@@ -2,7 +2,7 @@ import type { BranchPoint, TranscriptCut } from "../../protocol/transcript-metho
 import { limits } from "../configuration/limits.ts";
 import { type EntryFile, type LinePlace, LinesBackwards } from "./entry-file.ts";
 import { type EntryPlace, type EntryPlaces, isEntryId, placeIn } from "./entry-places.ts";
-import { type CutEntry, cutEntry, cutLine } from "./long-texts.ts";
+import { type CutEntry, cutLine } from "./long-texts.ts";
 import type { StoredEntry } from "./stored-entries.ts";
 import { type BranchPlace, changed, entryRangeText } from "./transcript-places.ts";
 
@@ -78,7 +78,7 @@ export class BranchWalk {
     const byId = new Map(entries.map((entry) => [entry["id"], entry]));
     while (this.#want !== undefined) {
       const entry = byId.get(this.#want);
-      const cut = entry && asEntry(cutEntry(Buffer.from(JSON.stringify(entry))), this.#want);
+      const cut = entry && unwrittenEntry(entry, this.#want);
       if (cut === undefined) return true;
       // Parents may form a cycle.
       byId.delete(this.#want);
@@ -190,6 +190,14 @@ export class BranchWalk {
     this.#want = isEntryId(parentId) ? parentId : undefined;
     return true;
   }
+}
+
+/** An entry that pi has in memory, without what is long. */
+function unwrittenEntry(entry: StoredEntry, id: string): CutEntry | undefined {
+  const bytes = Buffer.from(JSON.stringify(entry));
+  const { parentId } = entry;
+  const known = { id, parentId: isEntryId(parentId) ? parentId : null };
+  return asEntry(cutLine({ start: 0, end: bytes.length, bytes, head: bytes, tail: bytes }, known), id);
 }
 
 /** Undefined: it is not an entry with this id. */

@@ -689,3 +689,12 @@ test("an outline of 10,000 entries in a row or 2,000 branches takes few calls, a
   expect(ofLong.map(({ entries: { length } }) => length).every((length) => length <= 16)).toBe(true);
   expect(placesOf(ofLong)).toHaveLength(40);
 });
+
+test("an entry that pi has not written is shown, and those before it, although it has more fields than are looked at", async () => {
+  const fixture = new Fixture();
+  fixture.isEphemeral = true;
+  const data = Object.fromEntries(Array.from({ length: 20_001 }, (_, at) => [`k${at}`, 0]));
+  const entries = [note("a", null), ofExtension("b", "a", data), note("c", "b")] as Entry[];
+  fixture.pi = () => ({ entries, leafId: "c", at: { cursor: 1, epoch: "e" } });
+  expect(await fixture.ids()).toEqual(["a", "b", "c"]);
+});
