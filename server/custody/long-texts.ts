@@ -97,7 +97,8 @@ export function valueAt(line: Buffer, path: string): ValueRange | undefined {
 class ValueSearch {
   readonly #line: Buffer;
   readonly #keys: readonly string[];
-  #values = 0;
+  /** As many as the {@link Cutter} looks at, so that each of its cuts is found. */
+  readonly #values = { near: 0, deep: 0 };
 
   constructor(line: Buffer, keys: readonly string[]) {
     this.#line = line;
@@ -115,9 +116,10 @@ class ValueSearch {
       return { found: wanted === undefined ? range : undefined, end };
     }
     let found: ValueRange | undefined;
+    const level = levelOf(depth);
     const end = eachMember(line, start, (_member, valueStart, key, index) => {
-      this.#values += 1;
-      if (this.#values > maxEntryValues) return undefined;
+      this.#values[level] += 1;
+      if (this.#values[level] > maxEntryValues) return undefined;
       if ((key ?? String(index)) !== wanted) return endOfValue(line, valueStart);
       // Of members with the same name the last counts, as in a parser.
       const inside = this.in(valueStart, depth + 1);
@@ -182,6 +184,11 @@ type Plan =
   | { readonly kind: "shortened"; readonly end: number; readonly shown: number }
   | { readonly kind: "open" };
 
+/** Where the members of a container are. `depth`: that of the container. */
+function levelOf(depth: number): "near" | "deep" {
+  return depth < nearDepth ? "near" : "deep";
+}
+
 /** Reads a line once, and collects what to leave out. Throws for what is not JSON. */
 class Cutter {
   readonly cuts: Cut[] = [];
@@ -190,6 +197,8 @@ class Cutter {
   /** How many values near the root, and below these, were looked at. */
   readonly #values = { near: 0, deep: 0 };
   #kept = 0;
+  /** Whether the cuts say that the entry is not whole. */
+  #isCut = false;
 
   constructor(line: Buffer) {
     this.#line = line;
@@ -215,7 +224,7 @@ class Cutter {
     let keptEnd = start + 1;
     let isFirst = true;
     let isComplete = true;
-    const level = depth < nearDepth ? "near" : "deep";
+    const level = levelOf(depth);
     const end = eachMember(line, start, (memberStart, valueStart, key, index) => {
       this.#values[level] += 1;
       // The indices of what is kept stay right.
@@ -237,9 +246,17 @@ class Cutter {
     });
     if (!isComplete) {
       this.#leaveOut(keptEnd, end - 1, "");
-      this.cuts.push({ path, bytes: end - start, shown: 0 });
+      this.#cutContainer({ path, bytes: end - start, shown: 0 });
     }
     return end;
+  }
+
+  /** The cuts of too many containers would be longer than the entry: then the entry is cut. */
+  #cutContainer(cut: Cut): void {
+    if (cut.path === "" ? !this.#isCut : this.#has(cutBytes + cut.path.length, maxPageEntryBytes)) this.cuts.push(cut);
+    else if (!this.#isCut) this.cuts.push({ path: "", bytes: this.#line.length, shown: 0 });
+    else return;
+    this.#isCut ||= this.cuts.at(-1)?.path === "";
   }
 
   #plan(at: number, { path, key, depth }: Place): Plan {

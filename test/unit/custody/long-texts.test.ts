@@ -172,3 +172,36 @@ test("a piece never ends within a character, an escape or a pair of surrogates",
     }
   }
 });
+
+const inMessage = (message: object): object => ({ type: "message", id: "a", parentId: null, timestamp: "t", message });
+const fields = (count: number, value: unknown): object =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, value]));
+
+test("a cut is found after as many values as are looked at before it", () => {
+  const content = [...Array.from({ length: 6_000 }, () => 0), "z".repeat(90_000)];
+  const bytes = line(inMessage({ ...fields(15_000, 0), content }));
+  const [cut] = cutEntry(bytes)?.cuts ?? [];
+  expect(cut?.path).toBe("/message/content/6000");
+  expect(valueAt(bytes, cut?.path ?? "")?.isString).toBe(true);
+});
+
+test.for<[string, object]>([
+  ["after as many values as are looked at", { x: Array.from({ length: 20_000 }, () => 1), ...fields(12_000, [1]) }],
+  [
+    "with paths that are too long",
+    { ["p".repeat(1_900)]: Array.from({ length: 9_000 }, () => ({ ["q".repeat(150)]: {} })) },
+  ],
+])("the cuts of many objects %s count as part of the entry", ([, message]) => {
+  const cut = cutEntry(line(inMessage({ ...message, pad: long })));
+  expect(cut?.cuts.length).toBeGreaterThan(100);
+  expect(cut?.bytes).toBeLessThanOrEqual(256 * 1_024);
+});
+
+test("an entry with more cuts than fit is cut itself", () => {
+  const key = "n".repeat(16);
+  // Each of the objects within each other has too much, which is known only when the last of them has ended.
+  const nested = (depth: number): object => (depth === 0 ? {} : { [key]: nested(depth - 1), ["q".repeat(2_100)]: {} });
+  const cut = cutEntry(line(inMessage({ pad: "p".repeat(200_000), ...fields(9_000, "v".repeat(8)), n: nested(100) })));
+  expect(cut?.cuts.filter(({ path }) => path === "")).toEqual([expect.objectContaining({ shown: 0 })]);
+  expect(cut?.bytes).toBeLessThanOrEqual(256 * 1_024 + 512);
+});
