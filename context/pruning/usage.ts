@@ -2,6 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { fromLeaf } from "../../extension/branch-view.ts";
 import type { AgentMessage } from "../../extension/pi-types.ts";
 import { pruningLimits } from "../../protocol/pruning/limits.ts";
+import { sessionThreshold } from "../parts/compaction/threshold.ts";
 import { reportOf, type Tail, tailOf } from "../parts/estimator/branch.ts";
 import type { Blocks, PruningServices, Usage } from "./pruning-services.ts";
 
@@ -65,9 +66,12 @@ export class WindowUsage {
     return this.#usage(this.#host.estimator.request(messages, ctx), ctx);
   }
 
-  #usage(tokens: number, { model }: ExtensionContext): Usage | undefined {
+  #usage(tokens: number, ctx: ExtensionContext): Usage | undefined {
+    const { model } = ctx;
     if (model === undefined) return undefined;
-    const limits = pruningLimits(this.#host.pruning(), this.#host.compaction(), model);
+    const compaction = this.#host.compaction();
+    const threshold = compaction.enabled ? sessionThreshold(compaction, ctx)?.tokens : undefined;
+    const limits = pruningLimits(this.#host.pruning(), compaction, model, threshold);
     if (limits === undefined) return undefined;
     const { window, max, min } = limits;
     return { tokens, window, share: tokens / window, max: max / window, min: min / window };

@@ -23,17 +23,17 @@ export function limitTokens(limit: PruningLimit, window: number): number {
 
 /**
  * The limits for a model. If compaction is on, the upper one is always below its threshold; the lower one is never
- * above the upper one. `undefined`: the model's window is unknown.
+ * above the upper one. `threshold`: that of a session, which its growth can lower. `undefined`: the model's window is unknown.
  */
 export function pruningLimits(
   pruning: PruningConfig,
   compaction: OptimisationConfig["compaction"],
   model: WindowedModel,
+  threshold = compaction.enabled ? thresholdOf(compaction, model)?.tokens : undefined,
 ): PruningLimits | undefined {
   const { contextWindow: window } = model;
   if (!Number.isSafeInteger(window) || window <= 0) return undefined;
   const own = pruning.models[`${model.provider}/${model.id}`] ?? {};
-  const threshold = compaction.enabled ? thresholdOf(compaction, model)?.tokens : undefined;
   const givenMax = own.maxContext ?? pruning.maxContext;
   const used = threshold === undefined ? window : Math.min(window, threshold / auto.threshold);
   const autoMax = threshold === undefined ? auto.max * window : threshold - auto.belowThreshold * used;

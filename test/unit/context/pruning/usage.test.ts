@@ -17,6 +17,8 @@ class Window {
   isOff = false;
   readonly usage: WindowUsage;
 
+  isCompacting = false;
+
   constructor() {
     this.branch.window = 1_000;
     const rendered = (messages: readonly AgentMessage[]) => messages.flatMap((message) => this.#rendered(message));
@@ -29,7 +31,7 @@ class Window {
       ...this.#host,
       estimator,
       pruning: () => ({ ...defaultPruning, enabled: true }),
-      compaction: () => defaultOptimisation.compaction,
+      compaction: () => ({ ...defaultOptimisation.compaction, enabled: this.isCompacting }),
       off: () => (this.isOff ? "Off." : undefined),
       blocks: { rendered },
     };
@@ -145,4 +147,23 @@ test("the usage of a request in progress is that of its messages", () => {
   window.request("y".repeat(10));
   const made = [{ role: "user", content: [{ type: "text", text: "abc" }], timestamp: 1 }] as unknown as AgentMessage[];
   expect(window.usage.of(made, window.branch.context)?.tokens).toBe(3);
+});
+
+test("the limits are below the size at which the session is compacted, also if prices and growth lower it", () => {
+  const window = new Window();
+  window.isCompacting = true;
+  window.branch.user("x".repeat(8_000));
+  window.request("y".repeat(10));
+  window.branch.user("z".repeat(2_000));
+  window.request("y".repeat(10));
+  const dear = { input: 6, output: 30, cacheRead: 0.6, cacheWrite: 7.5 };
+  const cost = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
+  const { context } = window.branch;
+  const model = {
+    ...context.model,
+    contextWindow: 200_000,
+    cost: { ...cost, tiers: [{ ...dear, inputTokensAbove: 32_000 }] },
+  };
+  const { max = 0 } = window.usage.next({ ...context, model } as typeof context) ?? {};
+  expect(max * 200_000).toBeLessThan(30_000);
 });
