@@ -113,8 +113,8 @@ export class CompactionSettings {
     const answer = await this.#options.models();
     const models = isRecord(answer) && Array.isArray(answer["models"]) ? (answer["models"] as readonly PiModel[]) : [];
     if (models.length === 0) throw new Error("pi reported no models.");
-    for (const { provider, id, contextWindow = 0 } of models) {
-      const threshold = thresholdOf(compaction, { provider, id, contextWindow });
+    for (const { provider, id, contextWindow = 0, cost } of models) {
+      const threshold = thresholdOf(compaction, { provider, id, contextWindow, cost: { tiers: tiersIn(cost) } });
       if (threshold === undefined) continue;
       const { reserveTokens, keepRecentTokens } = threshold;
       overrides[`${provider}/${id}`] = { reserveTokens, keepRecentTokens };
@@ -199,4 +199,12 @@ async function objectIn(file: string): Promise<Readonly<Record<string, unknown>>
   const settings: unknown = JSON.parse(text);
   if (!isRecord(settings)) throw new Error(`${file} is not a JSON object.`);
   return settings;
+}
+
+/** The dearer tiers of a price. An extension can register any. */
+function tiersIn(cost: unknown): { readonly inputTokensAbove: number }[] {
+  const tiers = isRecord(cost) ? cost["tiers"] : undefined;
+  return (Array.isArray(tiers) ? tiers : [])
+    .filter(isRecord)
+    .flatMap(({ inputTokensAbove: above }) => (typeof above === "number" ? [{ inputTokensAbove: above }] : []));
 }

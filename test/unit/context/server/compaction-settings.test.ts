@@ -113,3 +113,13 @@ test("the daemon's own configuration directory differs from the user's, with lin
   );
   requireOwnAgentDirectory(join(root, "own"), { HOME: root });
 });
+
+test("pi compacts below a dearer tier, and at 100,000 tokens whatever else a price says", async () => {
+  const priced = (id: string, cost: unknown) => ({ provider: "p", id, contextWindow: 200_000, cost });
+  const tiers = [{ inputTokensAbove: 72_000, input: 6 }];
+  const answer = { models: [priced("a", { input: 3, tiers }), priced("b", { tiers: [null, {}] }), priced("c", 1)] };
+  await start({}, answer).write({ compaction: { route } });
+  const { modelOverrides } = settings().compaction;
+  const reserves = ["p/a", "p/b", "p/c"].map((id) => modelOverrides[id].reserveTokens);
+  expect(reserves).toEqual([132_000, 100_000, 100_000]);
+});
