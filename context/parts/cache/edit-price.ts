@@ -67,10 +67,12 @@ export function pricePerRequest({ compactsAt, keptTokens, growthTokens }: Cycle,
   const first = standingTokens + keptTokens;
   const count = (compactsAt - first) / growthTokens;
   if (!(count >= 1)) return Number.POSITIVE_INFINITY;
+  // Of more requests, one stands for several.
+  const step = Math.max(1, count / maxRequests);
   let usd = 0;
-  for (let at = 0; at < Math.min(count, maxRequests); at += 1) {
+  for (let at = 0; at < count; at += step) {
     const size = first + at * growthTokens;
-    usd += Math.min(1, count - at) * (readPrice(cost, size) + missCost(cost, size, growthTokens));
+    usd += Math.min(step, count - at) * (readPrice(cost, size) + missCost(cost, size, growthTokens));
   }
   const written = missCost(cost, first, first - standingTokens);
   const summarised = summary.readShare * (compactsAt - first);

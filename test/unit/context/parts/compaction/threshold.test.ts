@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { pricePerRequest } from "../../../../../context/parts/cache/edit-price.ts";
 import { compactsAt, sessionThreshold } from "../../../../../context/parts/compaction/threshold.ts";
 import { defaultOptimisation } from "../../../../../protocol/optimisation/config.ts";
 import { Branch } from "../cache/branch.ts";
@@ -39,6 +40,12 @@ test("a given number, or an unknown growth, leaves the lower tiers out", () => {
   const models = { "p/m": { thresholdPercent: 0.7 } };
   expect(sessionThreshold({ ...compaction, models }, at)?.tokens).toBe(700_000);
   expect(sessionThreshold(compaction, new Branch().context({ cost: { ...cost, tiers } }))?.tokens).toBe(100_000);
+});
+
+test("a request in a cycle of very many costs what one in a cycle of many does", () => {
+  const priceOf = (growthTokens: number) =>
+    pricePerRequest({ compactsAt: 100_000, keptTokens: 20_000, growthTokens }, cost);
+  expect(priceOf(1) / priceOf(10)).toBeCloseTo(1, 2);
 });
 
 test("the next compaction is the part's if it is on, or else pi's", () => {
