@@ -15,7 +15,7 @@ const maxRecent = 100;
 /** The report has no longer ids; pi's have 8 characters. */
 const maxIdLength = 128;
 /** Edits whose savings are counted at a time; the others are over. A session can have any number of them. */
-const maxOpen = 1_000;
+const maxOpen = 100;
 
 /**
  * The edits on the branch with their forecasts and what came: a fold over the branch, so that a fork and the next pi know
