@@ -147,21 +147,25 @@ export function addPendingEdits(
 
 /**
  * The edits that are still open if the branch has only grown, so that a long one is not read again for each message.
- * `undefined`: it has not, or a compaction came.
+ * `undefined`: it has not, or a compaction or more edits came, also such as were known when the session was elsewhere.
  */
 function stillOpen({ leaf, edits }: OpenAt, session: Session): Open | undefined {
   const edited = new Set<string>();
   for (const entry of fromLeaf(session)) {
     if (entry.id === leaf)
       return edited.size === 0 ? edits : new Map([...edits].filter(([targetId]) => !edited.has(targetId)));
-    if (entry.type === "compaction") return undefined;
+    if (entry.type === "compaction" || isMark(entry)) return undefined;
     if (entry.type === "context_edit" && edits.has(entry.targetId)) edited.add(entry.targetId);
   }
   return undefined;
 }
 
+function isMark(entry: SessionEntry): entry is Extract<SessionEntry, { type: "custom" }> {
+  return entry.type === "custom" && entry.customType === EDITS_MARK;
+}
+
 function takeEdits(all: Recorded[], entry: SessionEntry): void {
-  if (entry.type !== "custom" || entry.customType !== EDITS_MARK) return;
+  if (!isMark(entry)) return;
   const { data } = entry;
   if (!isRecord(data) || data["v"] !== 1 || !Array.isArray(data["edits"])) return;
   // Before masking used them, only pruning wrote such entries.

@@ -47,6 +47,16 @@ test("edits are open until they are on the branch, or a compaction drops their e
   expect(open()).toEqual(["t3"]);
 });
 
+test("edits are open again on a branch to which the session comes back", () => {
+  const branch = session(result("t1"), assistant("a1"), edits("c1", "t1"), assistant("a2"));
+  const { open } = pendingIn(branch);
+  expect(open()).toEqual(["t1"]);
+  branch.leaf = "a1";
+  expect(open()).toEqual([]);
+  branch.leaf = "a2";
+  expect(open()).toEqual(["t1"]);
+});
+
 test("a long branch is not read again for each message that it gets", () => {
   const turns = Array.from({ length: 500 }, (_, at) => [user(`u${at}`), assistant(`a${at}`)]).flat();
   const branch = session(result("t1"), ...turns, edits("c1", "t1"));
