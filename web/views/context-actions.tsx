@@ -139,7 +139,7 @@ function ContextSheet({ action, context, lost, isAsleep, isRunning, onClose }: C
                 <li>
                   A run is in progress:{" "}
                   {action.kind === "compact"
-                    ? "pi compacts only after it."
+                    ? "the daemon refuses this until it has ended."
                     : "the change is made between two of its answers."}
                 </li>
               )}
