@@ -40,7 +40,7 @@ interface Comparison {
   readonly cells: readonly Cell[];
   /** By name, compared with bare pi. */
   readonly configurations: Readonly<Record<string, SessionSettings>>;
-  readonly goalsOf: (cell: Cell) => readonly GoalId[];
+  readonly goalsOf: (cell: Cell, name: string) => readonly GoalId[];
 }
 
 const bare = "bare pi";
@@ -81,7 +81,8 @@ export const leanPart: Figure = {
         longTraceNames.map((trace) => ({ window, service: "Anthropic" as const, trace })),
       ),
       configurations: { ...leanParts, pruning: { pruning: { enabled: true } } },
-      goalsOf: () => ["L part"],
+      // Pruning is no part of the profile.
+      goalsOf: (_cell, name) => (name === "pruning" ? [] : ["L part"]),
     }),
 };
 
@@ -125,7 +126,7 @@ async function compare(
         name: `${nameOf(cell)}: USD, ${name} / ${bare}`,
         unit: "x",
         values: variants.map((variant) => of(cell, name, variant).bill.usd / of(cell, bare, variant).bill.usd),
-        goals: goalsOf(cell),
+        goals: goalsOf(cell, name),
       }),
     ),
   );

@@ -82,8 +82,6 @@ export class Conversation implements ConversationView {
   readonly #state = signal<ConversationState>({ kind: "loading" });
   readonly #rows = signal(new Rows());
   readonly #filter = signal<Filter>("all");
-  /** Counts changes of the rows: a filter has to look at them again. */
-  readonly #version = signal(0);
   readonly #before = signal<string | undefined>(undefined);
   readonly #isLoadingOlder = signal(false);
   #loadingOlder: Promise<Outcome> = Promise.resolve(done);
@@ -224,7 +222,6 @@ export class Conversation implements ConversationView {
       this.#rows.value = rows;
       this.#before.value = before;
       this.#isIncomplete.value = false;
-      this.#version.value += 1;
     });
     this.#told = cursor;
     this.#epoch = epoch;
@@ -253,7 +250,6 @@ export class Conversation implements ConversationView {
       batch(() => {
         this.#before.value = page.before;
         rows.prepend(added);
-        this.#version.value += 1;
       });
       if (added.length > 0) return;
     }
@@ -310,7 +306,6 @@ export class Conversation implements ConversationView {
 
   #added(count: number): void {
     this.#arrived.value += Math.max(0, count);
-    this.#version.value += 1;
   }
 
   #eventNotes({ rows }: Loaded, event: PiValue, at: number): void {
@@ -438,14 +433,9 @@ export class Conversation implements ConversationView {
     const rows = this.#rows.value;
     const filter = this.#filter.value;
     if (filter === "all") return rows.groups.value;
-    // The rows of the last group change without a new group.
-    void this.#version.value;
-    const fitting = rows.all.filter(({ item }) => fits(item.peek(), filter));
-    // What is written here must not be what this value depends on: it would never be current.
-    return untracked(() => {
-      const shown = new Rows();
-      shown.append(fitting);
-      return shown.groups.value;
+    return rows.groups.value.flatMap(({ id, rows: all }) => {
+      const fitting = all.value.filter(({ item }) => fits(item.peek(), filter));
+      return fitting.length === 0 ? [] : [{ id, rows: signal(fitting) }];
     });
   }
 }

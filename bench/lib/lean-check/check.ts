@@ -29,7 +29,7 @@ export interface CheckPlan {
 
 export interface CheckResult {
   readonly pairs: readonly Pair[];
-  /** Of all sessions, also those of incomplete pairs. */
+  /** Of the sessions that were not interrupted, also those of incomplete pairs. */
   readonly spentUsd: number;
   /** Why pairs are missing; undefined if none is. */
   readonly incomplete: string | undefined;

@@ -88,12 +88,13 @@ export function decideByRule(change: ProposedChange, facts: RuleFacts): CacheDec
   if (cachePrices(cost, requestTokens) === undefined) return decided(true, "no_price");
   const left = Math.min(expectedRequests, requestsUntil(compactsAt, requestTokens, growthTokens));
   const added = Math.min(expectedRequests, requests) - left;
-  const saves = priced(left).gainUsd - added * delayUsd(change, facts) > margin * lossUsd;
+  const delayUsd = added === 0 ? 0 : added * priceOfLonger(change, facts);
+  const saves = priced(left).gainUsd - delayUsd > margin * lossUsd;
   return decided(saves, saves ? "saves" : "too_dear");
 }
 
 /** USD for each request that a change adds before the next compaction. */
-function delayUsd({ freedTokens }: ProposedChange, { cost, compactsAt, growthTokens }: RuleFacts): number {
+function priceOfLonger({ freedTokens }: ProposedChange, { cost, compactsAt, growthTokens }: RuleFacts): number {
   if (cost === undefined || compactsAt === undefined) return 0;
   return priceOfDelay({ compactsAt, keptTokens: keptAt(compactsAt), growthTokens }, freedTokens, cost);
 }

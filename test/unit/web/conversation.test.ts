@@ -280,6 +280,24 @@ test("keeps the groups of rows while rows come before and after them", async () 
   expect(scene.shown).toHaveLength(145);
 });
 
+test("with a filter groups keep their names too while rows come before and after them", async () => {
+  const scene = new Scene();
+  const many = Array.from({ length: 60 }, (_, n) => entry(`e${n}`, n % 4 === 0 ? user(`${n}`, n) : answer(n, [])));
+  scene.history(many.slice(40), { before: "p" });
+  await scene.open();
+  scene.conversation.setFilter("users");
+  const shown = () => scene.conversation.groups.value.map(({ id, rows }) => [id, rows.value.length]);
+  const before = shown();
+  scene.daemon.answer("transcript/page", { entries: many.slice(0, 40), leafId: null });
+  await scene.conversation.older();
+  scene.end(user("new", 1_000));
+  expect(shown().length).toBeGreaterThan(before.length);
+  const names = shown().map(([id]) => id);
+  expect(names.slice(names.indexOf(before[0]?.[0] ?? "")).slice(0, before.length)).toEqual(before.map(([id]) => id));
+  expect(names.indexOf(before[0]?.[0] ?? "")).toBeGreaterThan(0);
+  expect(scene.shown).toEqual([...Array(15).keys()].map((n) => `user: ${4 * n}`).concat("user: new"));
+});
+
 test("a hidden page asks for no deltas and draws no frames, and shows the whole answer when it is seen again", async () => {
   const scene = new Scene();
   await scene.open();
