@@ -1,12 +1,12 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
-import { connect } from "../../../client/index.ts";
-import type { SessionInfo } from "../../../protocol/session.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, delayed, hold } from "../../../provider/reply.ts";
-import { fencesOf, read } from "../../contract/docs/documents.ts";
-import { type Ended, errorName, Scene } from "./scene.ts";
+import { connect } from "../../../../client/index.ts";
+import type { SessionInfo } from "../../../../protocol/session.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, delayed, hold } from "../../../../provider/reply.ts";
+import { fencesOf, read } from "../../../contract/docs/documents.ts";
+import { type Ended, errorName, Scene } from "../scene.ts";
 
 /** Changes pi's settings before it starts. */
 function setUp(scene: Scene, settings: object): void {
@@ -221,7 +221,7 @@ test("a session is chosen by the end of its id, its name or its directory, and a
 
 test("prompt and tail show what extensions say, and tail ends when its reader has gone", async () => {
   await using scene = await Scene.open();
-  const extension = join(import.meta.dirname, "..", "..", "fixtures", "extension", "saying.ts");
+  const extension = join(import.meta.dirname, "..", "..", "..", "fixtures", "extension", "saying.ts");
   const { sessionId } = await scene.json<SessionInfo>(["new", "--extension", extension]);
   const { stdout, stderr } = okay(await scene.run(["prompt", "last", "/say hello"]));
   expect([stdout, stderr]).toEqual(["", "said hello\nsaying: about hello\n"]);
