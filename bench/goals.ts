@@ -106,6 +106,8 @@ export const goals = {
   "W elements": atMost("the web console: elements with 10,000 messages", [2_000], "elements"),
   "W scroll": atMost("the web console: work of a frame while scrolling by jumps, p95", [8], "ms"),
   "W stream": atMost("the web console: work of a frame while 200 deltas a second come into 48 KiB, p95", [4], "ms"),
+  "W task": atMost("the web console: the longest task while scrolling and while 200 deltas a second come", [50], "ms"),
+  "W late": atMost("the web console: late frames while 200 deltas a second come, more than if nothing comes", [2], "%"),
   "W heap": atMost("the web console: heap after 100,000 deltas", [150], "MiB"),
   L: atMost("300 calls: USD with the profile lean / with bare pi", [1]),
   "L 32k": atMost("300 calls, a window of 32k: USD with the profile lean / with bare pi", [0.5]),

@@ -22,7 +22,7 @@ const copies = 30;
 export const webConsole: Figure = {
   title:
     "the web console in Chromium: its first paint, many sessions, a long conversation, scrolling, an answer that streams",
-  goals: ["W first paint", "W sessions", "W end", "W elements", "W scroll", "W stream", "W heap"],
+  goals: ["W first paint", "W sessions", "W end", "W elements", "W scroll", "W stream", "W task", "W late", "W heap"],
   repetitions: 5,
   deadlineSeconds: 400,
   measure: async (setting, resources) => {
@@ -41,6 +41,8 @@ export const webConsole: Figure = {
     const stream: number[] = [];
     const bareStream: number[] = [];
     const empty: number[] = [];
+    const longest: number[] = [];
+    const late: number[] = [];
     const heap: number[] = [];
     for (let i = 0; i < setting.repetitions; i += 1) {
       const rail = await open(browser, many);
@@ -50,7 +52,9 @@ export const webConsole: Figure = {
       const page = await open(browser, long);
       await page.waitForSelector(".row-name");
       readable.push(await inPage(page, `opened("Message ${messages - 1}.")`));
+      await inPage(page, "longestTask()");
       scroll.push(quantile(await inPage<number[]>(page, `jumping(${jumps})`), 0.95));
+      const scrolled = await inPage(page, "longestTask()");
       elements.push(await inPage(page, "elements()"));
       bareScroll.push(await inCopy(browser, await inPage<string>(page, `copy(${copies})`), `jumping(${jumps})`));
       await page.close();
@@ -58,6 +62,8 @@ export const webConsole: Figure = {
       stream.push(streamed.work);
       bareStream.push(streamed.bareWork);
       empty.push(streamed.emptyWork);
+      longest.push(Math.max(scrolled, streamed.longestTask));
+      late.push(streamed.late);
       heap.push(streamed.heapMiB);
     }
     return {
@@ -81,6 +87,8 @@ export const webConsole: Figure = {
         { name: "200 deltas/s into 48 KiB: work of a frame, p95", unit: "ms", values: stream, goals: ["W stream"] },
         { name: "200 deltas/s: words added to the same rows without the console", unit: "ms", values: bareStream },
         { name: "nothing comes: work of a frame, p95", unit: "ms", values: empty },
+        { name: "200 deltas/s: late frames, more than if nothing comes", unit: "%", values: late, goals: ["W late"] },
+        { name: "scrolling and 200 deltas/s: the longest task", unit: "ms", values: longest, goals: ["W task"] },
         { name: "heap of the page after 100,000 deltas", unit: "MiB", values: heap, goals: ["W heap"] },
       ],
       notes: ["From the beginning of the navigation. Chromium draws without a graphics card."],
@@ -187,6 +195,9 @@ interface Answered {
   readonly work: number;
   readonly bareWork: number;
   readonly emptyWork: number;
+  /** In percentage points more than before the answer. */
+  readonly late: number;
+  readonly longestTask: number;
   readonly heapMiB: number;
 }
 
@@ -195,11 +206,17 @@ async function answered(browser: Browser, { address, prompt }: Streaming, repeti
   await page.waitForSelector(".row-name");
   await page.click(".row-name");
   await page.waitForSelector(".log");
+  await inPage(page, "late()");
   const emptyWork = quantile(await inPage<number[]>(page, "during(5_000)"), 0.95);
+  const emptyLate = await inPage(page, "late()");
   await prompt();
   await inPage(page, `until("Begun ${repetition}.")`);
   const copy = await inPage<string>(page, "copy(1)");
+  await inPage(page, "longestTask()");
+  await inPage(page, "late()");
   const work = quantile(await inPage<number[]>(page, `until("Ended ${repetition}.")`), 0.95);
+  const late = (await inPage(page, "late()")) - emptyLate;
+  const longestTask = await inPage(page, "longestTask()");
   const bareWork = await inCopy(browser, copy, "adding(10_000)");
   await prompt();
   await inPage(page, `until("All came ${repetition}.")`);
@@ -207,7 +224,7 @@ async function answered(browser: Browser, { address, prompt }: Streaming, repeti
   await cdp.send("HeapProfiler.collectGarbage");
   const { usedSize } = await cdp.send("Runtime.getHeapUsage");
   await page.close();
-  return { work, bareWork, emptyWork, heapMiB: usedSize / 2 ** 20 };
+  return { work, bareWork, emptyWork, late, longestTask, heapMiB: usedSize / 2 ** 20 };
 }
 
 async function addressOf(client: RawClient): Promise<string> {
