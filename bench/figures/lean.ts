@@ -81,7 +81,7 @@ export const leanPart: Figure = {
         longTraceNames.map((trace) => ({ window, service: "Anthropic" as const, trace })),
       ),
       configurations: { ...leanParts, pruning: { pruning: { enabled: true } } },
-      // Pruning is no part of the profile.
+      // The profile does not use pruning, so its price has no goal.
       goalsOf: (_cell, name) => (name === "pruning" ? [] : ["L part"]),
     }),
 };

@@ -253,10 +253,11 @@ class Cutter {
 
   /** The cuts of too many containers would be longer than the entry: then the entry is cut. */
   #cutContainer(cut: Cut): void {
-    if (cut.path === "" ? !this.#isCut : this.#has(cutBytes + cut.path.length, maxPageEntryBytes)) this.cuts.push(cut);
-    else if (!this.#isCut) this.cuts.push({ path: "", bytes: this.#line.length, shown: 0 });
-    else return;
-    this.#isCut ||= this.cuts.at(-1)?.path === "";
+    if (cut.path !== "" && this.#has(cutBytes + cut.path.length, maxPageEntryBytes)) this.cuts.push(cut);
+    else if (!this.#isCut) {
+      this.#isCut = true;
+      this.cuts.push({ path: "", bytes: this.#line.length, shown: 0 });
+    }
   }
 
   #plan(at: number, { path, key, depth }: Place): Plan {

@@ -88,6 +88,7 @@ export function decideByRule(change: ProposedChange, facts: RuleFacts): CacheDec
   if (cachePrices(cost, requestTokens) === undefined) return decided(true, "no_price");
   const left = Math.min(expectedRequests, requestsUntil(compactsAt, requestTokens, growthTokens));
   const added = Math.min(expectedRequests, requests) - left;
+  // A context that does not grow is never compacted, so there is no price after a compaction.
   const delayUsd = added === 0 ? 0 : added * priceOfLonger(change, facts);
   const saves = priced(left).gainUsd - delayUsd > margin * lossUsd;
   return decided(saves, saves ? "saves" : "too_dear");

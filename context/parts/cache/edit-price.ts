@@ -67,7 +67,7 @@ export function pricePerRequest({ compactsAt, keptTokens, growthTokens }: Cycle,
   const first = standingTokens + keptTokens;
   const count = (compactsAt - first) / growthTokens;
   if (!(count >= 1)) return Number.POSITIVE_INFINITY;
-  // Of more requests, one stands for several.
+  // Takes at most `maxRequests` steps. With more requests, each step counts for several.
   const step = Math.max(1, count / maxRequests);
   let usd = 0;
   for (let at = 0; at < count; at += step) {

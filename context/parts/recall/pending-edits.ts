@@ -147,7 +147,7 @@ export function addPendingEdits(
 
 /**
  * The edits that are still open if the branch has only grown, so that a long one is not read again for each message.
- * `undefined`: it has not, or a compaction or more edits came, also such as were known when the session was elsewhere.
+ * `undefined`: it has not, or a compaction came, or an entry with edits, which may be known from an earlier visit.
  */
 function stillOpen({ leaf, edits }: OpenAt, session: Session): Open | undefined {
   const edited = new Set<string>();
