@@ -20,8 +20,8 @@ export interface ChannelOptions {
 
 const maxDiagnosticChars = 256;
 
-/** `error`: that of the answer, if it has one. */
-type OnAnswer = (error: Error | undefined) => void;
+/** The answer has a result or an error. */
+type OnAnswer = (answer: { readonly result: unknown } | { readonly error: Error }) => void;
 
 /**
  * An answer made by this client: the request was abandoned, or the connection ended. json-rpc-2.0 can reject requests only with
@@ -149,12 +149,14 @@ export class Channel {
       }
       // The answer to an abandoned request is expected: the library drops it.
       if (method === undefined && typeof id === "number" && id > 0 && id <= this.#lastId) {
-        const { onAnswer } = this.#pending.get(id) ?? {};
-        if (onAnswer !== undefined)
-          onAnswer(isAnswer(message) && message.error ? daemonError(message.error) : undefined);
-        if (isAnswer(message)) this.#rpc.receive(message);
-        else
-          this.#answer(id, new ProtocolViolationError("answer", [{ path: "", message: "has no result and no error" }]));
+        if (!isAnswer(message)) {
+          const violation = { path: "", message: "has no result and no error" };
+          this.#answer(id, new ProtocolViolationError("answer", [violation]));
+          return;
+        }
+        const { error, result } = message;
+        this.#pending.get(id)?.onAnswer?.(error ? { error: daemonError(error) } : { result });
+        this.#rpc.receive(message);
         return;
       }
       if (method === undefined && id === null && isAnswer(message) && this.#refused(message.error)) return;

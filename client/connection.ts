@@ -58,8 +58,8 @@ export interface ConnectionOptions {
 export interface RequestOptions {
   readonly signal: AbortSignal | undefined;
   readonly repeat: Repeat;
-  /** Called when the answer arrives, before anything that arrived after it. */
-  readonly onAnswer?: (() => void) | undefined;
+  /** Called when the answer arrives, before anything that arrived after it, with its result; undefined: it is an error. */
+  readonly onAnswer?: ((result: unknown) => void) | undefined;
 }
 
 interface Contact {
@@ -154,9 +154,10 @@ export class Connection {
     call.sends += 1;
     this.#inFlight.add(call);
     channel
-      .request(call.method, call.params, call.signal, (error) => {
-        // It will be sent again.
-        if (error === undefined || !isRefusedByShutdown(error, call.repeat)) call.onAnswer?.();
+      .request(call.method, call.params, call.signal, (answer) => {
+        if ("result" in answer) call.onAnswer?.(answer.result);
+        // Otherwise it will be sent again.
+        else if (!isRefusedByShutdown(answer.error, call.repeat)) call.onAnswer?.(undefined);
       })
       .finally(() => this.#inFlight.delete(call))
       .then(call.outcome.resolve, (error: unknown) => this.#failed(call, channel, error));

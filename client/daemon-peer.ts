@@ -16,6 +16,7 @@ import type { ReconnectPolicy } from "./reconnect-policy.ts";
 import { isKnownMethod, repeatable } from "./repeatable.ts";
 import {
   type FeedListener,
+  type FeedStart,
   type RequestNotification,
   SessionFeed,
   type SessionNotification,
@@ -48,10 +49,10 @@ export interface CallOptions {
   /** Ends the wait for the answer by rejecting with the signal's reason. The call may have taken effect. */
   readonly signal?: AbortSignal;
   /**
-   * Called when the answer arrives, before any notification that arrived after it; the promise settles later. Not called
-   * if the connection ends before.
+   * Called when the answer arrives, before any notification that arrived after it, with the unchecked result; undefined:
+   * the answer is an error. The promise settles later. Not called if the connection ends before.
    */
-  readonly onAnswer?: () => void;
+  readonly onAnswer?: (result: unknown) => void;
 }
 
 const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
@@ -129,9 +130,13 @@ export class DaemonPeer {
     const call = this.#repeats ? repeatable(method, params, uuidv7) : ({ params, repeat: "never" } as const);
     const { signal, onAnswer } = options;
     const result = await this.#connection.request(method, call.params, { signal, repeat: call.repeat, onAnswer });
-    const violations = this.#checks.result?.(method, result) ?? [];
+    const violations = this.#violations(method, result);
     if (violations.length > 0) throw new ProtocolViolationError(`result of ${method}`, violations);
     return result as Result<M>;
+  }
+
+  #violations(method: MethodName, result: unknown): readonly ParamsFinding[] {
+    return this.#checks.result?.(method, result) ?? [];
   }
 
   /** Adds a reader of a session's notifications, as `SessionFeed.join` does. */
@@ -195,7 +200,11 @@ export class DaemonPeer {
           ...(provider === undefined ? {} : { provider }),
           ...(dialogs === undefined ? {} : { dialogs }),
         };
-        return this.call("session/subscribe", params, onAnswer === undefined ? {} : { onAnswer });
+        const isStart = (result: unknown): result is FeedStart =>
+          result !== undefined && this.#violations("session/subscribe", result).length === 0;
+        return this.call("session/subscribe", params, {
+          onAnswer: (result) => onAnswer?.(isStart(result) ? result : undefined),
+        });
       },
       unsubscribe: () => void this.call("session/unsubscribe", { sessionId }).catch(() => {}),
       onIdle: () => this.#feeds.delete(sessionId),

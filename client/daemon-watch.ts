@@ -11,7 +11,7 @@ export type WatchListener<N extends WatchName> = (params: NotificationParams<N>)
 
 interface CallOptions {
   readonly signal?: AbortSignal;
-  readonly onAnswer?: () => void;
+  readonly onAnswer?: (result: unknown) => void;
 }
 
 /** What the watch needs of the peer whose connection it uses. */

@@ -126,9 +126,9 @@ export interface FeedOptions {
     provider: ProviderLevel | undefined,
     dialogs: boolean | undefined,
     more: SubscribeMore | undefined,
-    /** Called when the answer arrives, before any notification that arrived after it. */
-    onAnswer?: () => void,
-  ) => Promise<FeedStart>;
+    /** Called when the answer arrives, before any notification that arrived after it. Undefined: the promise rejects. */
+    onAnswer?: (start: FeedStart | undefined) => void,
+  ) => Promise<unknown>;
   readonly unsubscribe: () => void;
   /** Called when the last reader has left. */
   readonly onIdle: () => void;
@@ -305,28 +305,25 @@ export class SessionFeed {
     if (this.#subscription.kind === "none") this.#subscription = pending;
     const connection = this.#connection;
     const more = waiting.find(({ listener }) => listener.more !== undefined)?.listener.more;
-    // What arrived before the answer belongs to an earlier subscription, and is repeated after it in order.
-    const forgetHeld = (): void => {
+    // Not when the promise resolves, which is later than the answers and notifications that arrive at the same time.
+    const onAnswer = (start: FeedStart | undefined): void => {
       if (connection !== this.#connection) return;
+      // What arrived before the answer belongs to an earlier subscription, and is repeated after it in order.
       for (const { after, held } of waiting) if (after !== undefined) held?.splice(0);
+      if (start === undefined) return;
+      if (this.#subscription === pending) this.#subscription = { kind: "live", start };
+      // Numbers of another log say nothing about this one.
+      if (this.#epoch !== undefined && this.#epoch !== start.epoch) this.#highest = start.cursor;
+      this.#epoch = start.epoch;
+      this.#resettable = waiting.filter(({ after }) => after !== undefined);
+      for (const each of waiting) this.#begin(each, start);
     };
-    this.#options.subscribe(place, ...this.#changedOptions(), more, forgetHeld).then(
-      (start) => {
-        if (connection !== this.#connection) return;
-        if (this.#subscription === pending) this.#subscription = { kind: "live", start };
-        // Numbers of another log say nothing about this one.
-        if (this.#epoch !== undefined && this.#epoch !== start.epoch) this.#highest = start.cursor;
-        this.#epoch = start.epoch;
-        this.#resettable = waiting.filter(({ after }) => after !== undefined);
-        for (const each of waiting) this.#begin(each, start);
-      },
-      (error: unknown) => {
-        if (connection !== this.#connection) return;
-        if (this.#subscription === pending) this.#subscription = { kind: "none" };
-        for (const each of waiting)
-          this.#finish(each, each.closing ? { kind: "session_closed" } : { kind: "failed", error });
-      },
-    );
+    this.#options.subscribe(place, ...this.#changedOptions(), more, onAnswer).catch((error: unknown) => {
+      if (connection !== this.#connection) return;
+      if (this.#subscription === pending) this.#subscription = { kind: "none" };
+      for (const each of waiting)
+        this.#finish(each, each.closing ? { kind: "session_closed" } : { kind: "failed", error });
+    });
   }
 
   get #isSubscribed(): boolean {
@@ -361,7 +358,7 @@ export class SessionFeed {
 
   #begin(reader: Reader, { cursor: answered, epoch, present }: FeedStart): void {
     if (this.#readers.get(reader.listener) !== reader) return;
-    // A reader that joined another reader's request may have joined after the first events that follow its answer.
+    // It may have joined after the first events that follow the answer.
     const cursor = Math.max(answered, reader.after === undefined ? reader.position : 0);
     reader.position = reader.after ?? cursor;
     if (reader.hasBegun) reader.listener.resume?.({ cursor, epoch });

@@ -8,7 +8,7 @@ export interface PendingCall {
   readonly params: unknown;
   readonly signal: AbortSignal | undefined;
   readonly repeat: Repeat;
-  readonly onAnswer: (() => void) | undefined;
+  readonly onAnswer: ((result: unknown) => void) | undefined;
   readonly outcome: PromiseWithResolvers<unknown>;
   /** How often it was sent. */
   sends: number;

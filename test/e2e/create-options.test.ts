@@ -9,6 +9,7 @@ import { answer, hold } from "../../provider/reply.ts";
 import { capabilitiesOf } from "../../server/pi/capabilities.ts";
 import { planSpawn } from "../../server/pi/spawn-options.ts";
 import { parseVersion } from "../../server/pi/version.ts";
+import { fallAsleep } from "../helpers/asleep.ts";
 import { piUnderTest } from "../helpers/pi-versions.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 
@@ -158,7 +159,7 @@ test("options that pi refuses are not kept, also those that a session never had 
   const open = (options: StartOptions) => stage.client.call("session/open", { sessionId: session.id, options });
   await expect(open({ flags: { "no-such-flag": true } })).rejects.toMatchObject({ kind: "start_failed" });
   expect(await session.promptAndWait("Still there?")).toContain("Still there?");
-  await stage.client.call("session/hibernate", { sessionId: session.id });
+  await fallAsleep(stage.client, session.id);
   await expect(open({ flags: { "no-such-flag": true } })).rejects.toMatchObject({ kind: "start_failed" });
   expect(await session.promptAndWait("And now?")).toContain("And now?");
 });

@@ -6,6 +6,7 @@ import { expect, test, vi } from "vitest";
 import { type Client, connect } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, call, hold } from "../../provider/reply.ts";
+import { fallAsleep } from "../helpers/asleep.ts";
 import { startKillableStage } from "../helpers/killable-stage.ts";
 import { patience } from "../helpers/patience.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
@@ -122,7 +123,7 @@ test("a variable is in no file after kill -9, and the next daemon's children hav
   const restored = await get(stage.client, sessionId);
   expect(restored).toMatchObject({ pid, restoredAt: expect.any(Number) });
   expect(restored.environment).toBeUndefined();
-  await stage.client.call("session/hibernate", { sessionId });
+  await fallAsleep(stage.client, sessionId);
   expect(await plantedIn(stage, sessionId)).toBe(none);
   expect((await get(stage.client, sessionId)).environment?.from).toBe("daemon");
 

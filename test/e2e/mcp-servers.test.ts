@@ -10,6 +10,7 @@ import { Gate } from "../../provider/gate.ts";
 import { answer, call, hold } from "../../provider/reply.ts";
 import { capabilitiesOf } from "../../server/pi/capabilities.ts";
 import { parseVersion } from "../../server/pi/version.ts";
+import { fallAsleep } from "../helpers/asleep.ts";
 import { startKillableStage } from "../helpers/killable-stage.ts";
 import { patience } from "../helpers/patience.ts";
 import { piUnderTest } from "../helpers/pi-versions.ts";
@@ -70,7 +71,7 @@ const refusing = () =>
 
     // An empty list asks for nothing, and a session that is open stays as it is.
     const { sessionId } = await client.call("session/create", { cwd, model: "scripted/model-1", mcpServers: [] });
-    await client.call("session/hibernate", { sessionId });
+    await fallAsleep(client, sessionId);
     for (const _state of ["hibernated", "idle"]) {
       const opened = client.call("session/open", { sessionId, mcpServers: [digestServer("x")] });
       await expect(opened).rejects.toMatchObject(refusal);
@@ -97,7 +98,7 @@ const connecting = () =>
       await client.call("session/reload", { sessionId: info.sessionId });
       expect(await digestIn(stage, info.sessionId)).toContain(sha256(secret));
 
-      await client.call("session/hibernate", { sessionId: info.sessionId });
+      await fallAsleep(client, info.sessionId);
       expect(await get(client, info.sessionId)).toMatchObject({ state: "hibernated", mcpServers: ["own-tools"] });
       expect(await digestIn(stage, info.sessionId)).toContain(sha256(secret));
 
@@ -182,7 +183,7 @@ const connecting = () =>
       const to = await create(stage, []);
       await client.session(to.sessionId).promptAndWait("go");
       const open = async (mcpServers?: ReturnType<typeof digestServer>[]) => {
-        await client.call("session/hibernate", { sessionId: to.sessionId });
+        await fallAsleep(client, to.sessionId);
         const given = mcpServers === undefined ? {} : { mcpServers };
         return await client.call("session/open", { sessionId: to.sessionId, from: from.sessionId, ...given });
       };

@@ -4,6 +4,7 @@ import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { Gate } from "../../provider/gate.ts";
 import { answer, call, hold, thinking } from "../../provider/reply.ts";
+import { fallAsleep } from "../helpers/asleep.ts";
 import { startKillableStage } from "../helpers/killable-stage.ts";
 import { startStage } from "../helpers/stage.ts";
 import { problems } from "./console-axe.ts";
@@ -59,7 +60,7 @@ test("looking at every view of sleeping sessions starts no pi, changes nothing, 
   const second = await stage.session();
   await second.prompt("Hello.").settled();
   await second.push({ customType: "note", content: `A push. It is ${"long ".repeat(60)}, to its end.` }).answered;
-  for (const session of [first, second]) await client.call("session/hibernate", { sessionId: session.id });
+  for (const session of [first, second]) await fallAsleep(client, session.id);
 
   const address = await consoleAddress(client);
   /** Each call that changed something. */
@@ -164,7 +165,7 @@ test("axe finds nothing in any view, and nothing scrolls sideways", async () => 
   const sleeping = await stage.session();
   await sleeping.prompt("Hello.").settled();
   await client.call("session/rename", { sessionId: sleeping.id, name: "a very long name ".repeat(8) });
-  await client.call("session/hibernate", { sessionId: sleeping.id });
+  await fallAsleep(client, sleeping.id);
 
   const address = await consoleAddress(client);
   await using browser = await ConsoleBrowser.open();

@@ -2,6 +2,7 @@ import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { answer } from "../../../provider/reply.ts";
+import { fallAsleep } from "../../helpers/asleep.ts";
 import type { Unchecked } from "../../helpers/unchecked.ts";
 import { Scene, transports } from "./scene.ts";
 
@@ -135,7 +136,7 @@ describe.each(transports)("over %s", (over) => {
     const sessionId = await editor.create(scene.cwd);
     await editor.prompt(sessionId, "Go.");
     const session = scene.stage.client.session(sessionId);
-    await scene.stage.client.call("session/hibernate", { sessionId });
+    await fallAsleep(scene.stage.client, sessionId);
     const before = await session.get();
     const server = { name: "own", command: process.execPath, args: [], env: [] };
     for (const method of ["session/load", "session/resume"]) {

@@ -5,6 +5,7 @@ import { connect, type SessionHandle } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, hold } from "../../../provider/reply.ts";
 import { leasePath } from "../../../server/pi/lease.ts";
+import { fallAsleep } from "../../helpers/asleep.ts";
 import { startForeignPi } from "../../helpers/foreign-pi.ts";
 import { Notifications } from "../../helpers/notifications.ts";
 import { type Stage, startStage } from "../../helpers/stage.ts";
@@ -124,7 +125,7 @@ test("an opened session takes the pi of the one its caller comes from, unless ot
   const restricted = await open(first.id, second.id, { options: { tools: ["read"] } });
   expect(restricted).toMatchObject({ state: "idle" });
   expect(restricted.pid).not.toBe(pidOfSecond);
-  await client.call("session/hibernate", { sessionId: first.id });
+  await fallAsleep(client, first.id);
   await using follower = await connect({ stateDir: stage.stateDir });
   await follower.call("session/subscribe", { sessionId: second.id });
   expect(await open(first.id, second.id)).toMatchObject({ state: "hibernated" });
@@ -141,7 +142,7 @@ test("one of several callers at once gets the session with its pi, and the other
   };
   const [to, one, two] = [await create(), await create(), await create()];
   const pids = [(await one.get()).pid, (await two.get()).pid];
-  await stage.client.call("session/hibernate", { sessionId: to.id });
+  await fallAsleep(stage.client, to.id);
   const opened = await Promise.all(
     [one, one, two].map(({ id: from }) => stage.client.call("session/open", { sessionId: to.id, from })),
   );
@@ -160,7 +161,7 @@ test("no pi is started to go on: a session that cannot start one is left for ano
     const session = await stage.client.createSession(params);
     await session.promptAndWait("Hi.");
     await idle(session);
-    await stage.client.call("session/hibernate", { sessionId: session.id });
+    await fallAsleep(stage.client, session.id);
     return session;
   };
   const [to, from] = [await create(), await create()];
@@ -176,7 +177,7 @@ test("a session that gets a pi of its own while another's goes on to it is opene
   const [to, from] = [await stage.session(), await stage.session()];
   await to.promptAndWait("Hi.");
   await idle(to);
-  await stage.client.call("session/hibernate", { sessionId: to.id });
+  await fallAsleep(stage.client, to.id);
   const open = stage.client.call("session/open", { sessionId: to.id, from: from.id });
   const [said, opened] = await Promise.all([to.promptAndWait("At once."), open]);
   expect(said).toContain("At once.");
@@ -205,7 +206,7 @@ test("no pi goes on to a file with a cycle, to one that another program has writ
   await expect(client.call("session/open", { file: at("cycle"), from: from.id })).rejects.toMatchObject(damaged);
   expect(await from.get()).toMatchObject({ pid, state: "idle" });
 
-  await client.call("session/hibernate", { sessionId: other.id });
+  await fallAsleep(client, other.id);
   writeFileSync(file, entry("foreign", null), { flag: "a" });
   const opened = await client.call("session/open", { sessionId: other.id, from: from.id });
   expect(opened).toMatchObject({ state: "hibernated" });

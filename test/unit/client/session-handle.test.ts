@@ -3,7 +3,7 @@ import type { Client } from "../../../client/client.ts";
 import type { SessionHandle } from "../../../client/session-handle.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { FakeDaemon, noAnswer } from "./fake-daemon.ts";
-import { sessionId, sessionInfo } from "./fixtures.ts";
+import { envelope, sessionId, sessionInfo } from "./fixtures.ts";
 
 let daemon: FakeDaemon;
 let client: Client;
@@ -169,4 +169,37 @@ describe("waiting for a session", () => {
     expect(await session.waitForIdle({ timeoutMs: 5 })).toEqual({ state: "idle", cursor: 7 });
     expect(daemon.calls.at(-1)?.params).toEqual({ sessionId, timeoutMs: 5 });
   });
+});
+
+it("what arrives together with the answer to a subscription is told before a later answer", async () => {
+  daemon.answer("session/subscribe", () => noAnswer);
+  daemon.answer("session/bash", () => noAnswer);
+  const told: string[] = [];
+  const done = Promise.withResolvers<void>();
+  session.listen(
+    {
+      begin: ({ cursor }) => told.push(`begin ${cursor}`),
+      gap: () => told.push("gap"),
+      receive: ({ params }) => told.push(`event ${params.seq}`),
+      end: ({ kind }) => told.push(kind),
+    },
+    { after: 0 },
+  );
+  const onAnswer = (): void => {
+    told.push("answer");
+    done.resolve();
+  };
+  const answered = client.call("session/bash", { sessionId, command: "true" }, { onAnswer });
+  const [subscribe, bash] = await Promise.all([daemon.called("session/subscribe"), daemon.called("session/bash")]);
+  const data = { output: "", exitCode: 0, cancelled: false, truncated: false, bashId: "b" };
+  // In one frame: nothing else runs in between.
+  daemon.sendRaw(
+    JSON.stringify([
+      { jsonrpc: "2.0", id: subscribe.id, result: { cursor: 0, epoch: "e" } },
+      { jsonrpc: "2.0", method: "session/event", params: envelope(1) },
+      { jsonrpc: "2.0", id: bash.id, result: data },
+    ]),
+  );
+  await Promise.all([done.promise, answered]);
+  expect(told).toEqual(["begin 0", "event 1", "answer"]);
 });

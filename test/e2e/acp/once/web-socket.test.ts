@@ -7,6 +7,7 @@ import type { Params } from "../../../../protocol/methods.ts";
 import { ACP_PATH, ACP_SUBPROTOCOL, TOKEN_SUBPROTOCOL_PREFIX } from "../../../../protocol/wire.ts";
 import { Gate } from "../../../../provider/gate.ts";
 import { answer, call, hold } from "../../../../provider/reply.ts";
+import { fallAsleep } from "../../../helpers/asleep.ts";
 import type { Unchecked } from "../../../helpers/unchecked.ts";
 import { type Opening, openAcp } from "../connection.ts";
 import type { Editor, EditorOptions, Json } from "../editor.ts";
@@ -138,7 +139,7 @@ test("a token that may only read lists and loads sessions, follows their runs, a
   expect(asked).toEqual([]);
   // A session without a pi, which a reader cannot start.
   await writer.kill();
-  await scene.stage.client.call("session/hibernate", { sessionId });
+  await fallAsleep(scene.stage.client, sessionId);
   const later = await editorOf(scene, { token });
   await later.call("session/load", { sessionId, cwd: scene.cwd, mcpServers: [] });
   expect(later.text(sessionId)).toBe("I look. Done.");

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { answer, call } from "../../../../provider/reply.ts";
 import type { LongText, Picture } from "../../../../web/state/items.ts";
 import { PageWorkspace } from "../../../../web/state/workspace.ts";
+import { fallAsleep } from "../../../helpers/asleep.ts";
 import { patience } from "../../../helpers/patience.ts";
 import { shareStage } from "../../../helpers/shared-stage.ts";
 import { itemsOf, loaded, open, TurnPage } from "../pages.ts";
@@ -20,7 +21,7 @@ test("looking at a sleeping session starts no pi", async () => {
   await using stage = await shared.use({ script: ["An answer."] });
   const session = await stage.freshSession();
   await session.promptAndWait("Tell me");
-  await stage.client.call("session/hibernate", { sessionId: session.id });
+  await fallAsleep(stage.client, session.id);
   const before = await session.get();
   const workspace = new PageWorkspace({ daemon: stage.client, page: new TurnPage(), isConnected: signal(true) });
   await workspace.start();
