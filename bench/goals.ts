@@ -109,6 +109,8 @@ export const goals = {
   "W task": atMost("the web console: the longest task while scrolling and while 200 deltas a second come", [50], "ms"),
   "W late": atMost("the web console: late frames while 200 deltas a second come, more than if nothing comes", [2], "%"),
   "W heap": atMost("the web console: heap after 100,000 deltas", [150], "MiB"),
+  "W open": atMost("the web console: the daemon's memory while a page is open, more than before", [4], "MiB"),
+  "W closed": atMost("the web console: the daemon's memory after closing it, more than before", [1], "MiB"),
   L: atMost("300 calls: USD with the profile lean / with bare pi", [1]),
   "L 32k": atMost("300 calls, a window of 32k: USD with the profile lean / with bare pi", [0.5]),
   "L 64k": atMost("300 calls, a window of 64k: USD with the profile lean / with bare pi", [0.8]),

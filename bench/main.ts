@@ -12,6 +12,8 @@ const usage = `Measures the built daemon against plain readers of the same child
 usage: npm run bench -- [NAME…] [--goals] [--json] [--repetitions N] [--dist DIRECTORY] [--pi VERSION] [--only PATTERN]
                         [--opencode FILE]
 
+Without a name: every figure that is timed, which takes less than 20 minutes. Figures that count tokens run when named.
+
   --goals            print every goal with its values, instead of the figures; runs those with goals
   --json             print one JSON document
   --repetitions N    values for each row (default: as each figure says)
@@ -82,9 +84,11 @@ if (values.repetitions !== undefined && !/^[1-9]\d{0,3}$/.test(values.repetition
 if (values.pi !== undefined) process.env["PI_RPCD_BENCH_PI"] = values.pi;
 const unknown = positionals.find((name) => !isFigureName(name));
 if (unknown !== undefined) fail(`Unknown figure "${unknown}".\n\n${usage}`);
-const all = Object.keys(figures).filter(isFigureName);
-const withGoals = all.filter((name) => (figures[name] as Figure).goals.length > 0);
-const wanted = positionals.length > 0 ? positionals.filter(isFigureName) : values.goals === true ? withGoals : all;
+const timed = Object.keys(figures)
+  .filter(isFigureName)
+  .filter((name) => (figures[name] as Figure).isCounted !== true);
+const withGoals = timed.filter((name) => (figures[name] as Figure).goals.length > 0);
+const wanted = positionals.length > 0 ? positionals.filter(isFigureName) : values.goals === true ? withGoals : timed;
 const dist = values.dist === undefined ? await build() : resolve(values.dist);
 if (!existsSync(join(dist, "cli", "main.js"))) fail(`${dist} is not a build: it has no cli/main.js.`);
 

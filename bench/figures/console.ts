@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import puppeteer, { type Browser, type Page } from "puppeteer-core";
 import { answer, delay } from "../../provider/reply.ts";
 import { pathOf } from "../../scripts/lib/tiers.ts";
@@ -22,9 +23,21 @@ const copies = 30;
 export const webConsole: Figure = {
   title:
     "the web console in Chromium: its first paint, many sessions, a long conversation, scrolling, an answer that streams",
-  goals: ["W first paint", "W sessions", "W end", "W elements", "W scroll", "W stream", "W task", "W late", "W heap"],
+  goals: [
+    "W first paint",
+    "W sessions",
+    "W end",
+    "W elements",
+    "W scroll",
+    "W stream",
+    "W task",
+    "W late",
+    "W heap",
+    "W open",
+    "W closed",
+  ],
   repetitions: 5,
-  deadlineSeconds: 400,
+  deadlineSeconds: 500,
   measure: async (setting, resources) => {
     const program = pathOf("chromium");
     if (program === undefined) throw new Error("chromium is missing.");
@@ -44,6 +57,7 @@ export const webConsole: Figure = {
     const longest: number[] = [];
     const late: number[] = [];
     const heap: number[] = [];
+    const memory: DaemonMemory[] = [];
     for (let i = 0; i < setting.repetitions; i += 1) {
       const rail = await open(browser, many);
       listed.push(await inPage(rail, `since(".row-name")`));
@@ -65,6 +79,7 @@ export const webConsole: Figure = {
       longest.push(Math.max(scrolled, streamed.longestTask));
       late.push(streamed.late);
       heap.push(streamed.heapMiB);
+      memory.push(await memoryOfDaemon(browser, setting, resources));
     }
     return {
       rows: [
@@ -90,6 +105,18 @@ export const webConsole: Figure = {
         { name: "200 deltas/s: late frames, more than if nothing comes", unit: "%", values: late, goals: ["W late"] },
         { name: "scrolling and 200 deltas/s: the longest task", unit: "ms", values: longest, goals: ["W task"] },
         { name: "heap of the page after 100,000 deltas", unit: "MiB", values: heap, goals: ["W heap"] },
+        {
+          name: "the daemon while a page is open, more than before",
+          unit: "MiB",
+          values: memory.map(({ open }) => open),
+          goals: ["W open"],
+        },
+        {
+          name: "the daemon after the console is closed, more than before",
+          unit: "MiB",
+          values: memory.map(({ closed }) => closed),
+          goals: ["W closed"],
+        },
       ],
       notes: ["From the beginning of the navigation. Chromium draws without a graphics card."],
     };
@@ -225,6 +252,42 @@ async function answered(browser: Browser, { address, prompt }: Streaming, repeti
   const { usedSize } = await cdp.send("Runtime.getHeapUsage");
   await page.close();
   return { work, bareWork, emptyWork, late, longestTask, heapMiB: usedSize / 2 ** 20 };
+}
+
+interface DaemonMemory {
+  readonly open: number;
+  readonly closed: number;
+}
+
+/** Long enough for the answers to a page's questions. */
+const restMs = 500;
+
+/** What a page that has shown every view of a session costs a daemon in heap and buffers. */
+async function memoryOfDaemon(browser: Browser, setting: Setting, resources: Resources): Promise<DaemonMemory> {
+  const { env } = await scriptModel(setting, resources, { script: [answer(paragraph)] });
+  const daemon = await startDaemonUnderTest(setting, resources, { pi: chosenPi().path, env });
+  const client = await RawClient.open(daemon, "unix", resources);
+  const { sessionId } = await client.request("session/create", { cwd: setting.directory });
+  const { promptId } = await client.request("session/prompt", { sessionId, text: "Go on." });
+  await client.request("prompt/wait", { promptId });
+  // The first one loads what collects.
+  await daemon.collectedMiB();
+  const before = await daemon.collectedMiB();
+  const page = await open(browser, () => addressOf(client));
+  await page.waitForSelector(".row-name");
+  await page.click(".row-name");
+  await page.waitForSelector(".log");
+  for (const tab of await page.$$('[role="tab"]')) {
+    await tab.click();
+    await sleep(restMs);
+  }
+  const opened = await daemon.collectedMiB();
+  await page.close();
+  await client.request("web/close", {});
+  await sleep(restMs);
+  const closed = await daemon.collectedMiB();
+  await daemon.stop();
+  return { open: opened - before, closed: closed - before };
 }
 
 async function addressOf(client: RawClient): Promise<string> {

@@ -60,6 +60,7 @@ export const lean: Figure = {
   title: "Sessions of 300 calls with bare pi and with the profile lean, for several windows: tokens sent, and USD",
   goals: ["L", "L price", ...windowNames.map((window) => windows[window].goal)],
   repetitions: 1,
+  isCounted: true,
   deadlineSeconds: 7_200,
   measure: (setting, resources) =>
     compare(setting, resources, {
@@ -74,6 +75,7 @@ export const leanPart: Figure = {
   title: "Sessions of 300 calls with bare pi and with each part of the profile lean alone: tokens sent, and USD",
   goals: ["L part"],
   repetitions: 1,
+  isCounted: true,
   deadlineSeconds: 7_200,
   measure: (setting, resources) =>
     compare(setting, resources, {

@@ -19,6 +19,7 @@ export const optimisation: Figure = {
   title: "Each part of the optimisation on each trace, off and on: tokens sent, and USD",
   goals: [],
   repetitions: 1,
+  isCounted: true,
   deadlineSeconds: 600,
   measure: async (setting, resources) => {
     const outcomeOf = await runCases(allCases(), setting, resources);

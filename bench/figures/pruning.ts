@@ -55,6 +55,7 @@ export const pruning: Figure = {
   title: "Traces with scripted compress calls, with pi's own compaction, and unchanged: tokens sent, and USD",
   goals: [],
   repetitions: 1,
+  isCounted: true,
   deadlineSeconds: 600,
   measure: async (setting, resources) => {
     const cases = allCases();

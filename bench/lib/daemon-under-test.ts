@@ -34,6 +34,8 @@ export interface DaemonUnderTest extends DaemonFile {
   readonly stateDir: string;
   /** Since the previous call; the first call starts the measurement. */
   loopHealth(): Promise<LoopHealth>;
+  /** Heap and buffers after a collection, in MiB. */
+  collectedMiB(): Promise<number>;
   /** Ends it, before the figure's end. */
   stop(): Promise<void>;
 }
@@ -85,14 +87,16 @@ export async function startDaemonUnderTest(
   };
   resources.add(socket, stop);
   const lines = createInterface({ input: socket })[Symbol.asyncIterator]();
+  const ask = async (line: string): Promise<unknown> => {
+    socket.write(`${line}\n`);
+    const { value } = await within(10, "the answer of the daemon's probe", lines.next());
+    return JSON.parse(String(value));
+  };
   return {
     ...file,
     stateDir,
-    loopHealth: async () => {
-      socket.write("\n");
-      const { value } = await within(10, "the daemon's event loop", lines.next());
-      return JSON.parse(String(value)) as LoopHealth;
-    },
+    loopHealth: async () => (await ask("")) as LoopHealth,
+    collectedMiB: async () => ((await ask("memory")) as { readonly bytes: number }).bytes / 2 ** 20,
     stop,
   };
 }

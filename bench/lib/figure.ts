@@ -44,6 +44,8 @@ export interface Figure {
   /** The goals that it measures. */
   readonly goals: readonly GoalId[];
   readonly repetitions: number;
+  /** It counts tokens and prices instead of timing, the same on every machine: it runs only when it is named. */
+  readonly isCounted?: boolean;
   /** The figure fails after this time. Default: 180. */
   readonly deadlineSeconds?: number;
   readonly measure: (setting: Setting, resources: Resources) => Promise<Measured>;
