@@ -44,7 +44,7 @@ export function ContextView({ open, figures }: ContextViewProps): JSX.Element {
   };
   const askButton = (
     <button type="button" class="button" disabled={context.isAsking.value} onClick={() => void ask()}>
-      <Icon name={context.isAsking.value ? "running" : "again"} />
+      <Icon name={context.isAsking.value ? "wait" : "again"} />
       {context.isAsking.value ? "Asking pi…" : isAsleep ? "Start pi and ask it" : "Ask pi now"}
     </button>
   );

@@ -94,7 +94,7 @@ export function ModelFields({ choices, said }: ModelFieldsProps): JSX.Element {
           }
           onClick={ask}
         >
-          <Icon name={isAsking ? "running" : "again"} />
+          <Icon name={isAsking ? "wait" : "again"} />
         </button>
       )}
     </div>
