@@ -34,17 +34,22 @@ function builtFor(checks: Checks, schema: object): ValidateFunction | undefined 
   const name = builtName(checks);
   if (name === undefined) return undefined;
   const key = schemaKey(schema);
+  const file = builtFiles()?.[name][key];
+  if (file === undefined) return undefined;
+  return (require(`../validators/${file}.cjs`) as Readonly<Record<string, ValidateFunction>>)[key];
+}
+
+/** The file of each validator, by its key: all of them have 3 MB of text, of which a daemon needs a few. */
+export type BuiltFiles = Readonly<Record<(typeof builtNames)[number], Readonly<Record<string, string>>>>;
+
+/** Undefined: this is no build. */
+function builtFiles(): BuiltFiles | undefined {
   try {
-    return (require(`../validators/${builtFile(name, key)}.cjs`) as Readonly<Record<string, ValidateFunction>>)[key];
+    return require("../validators/files.json") as BuiltFiles;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "MODULE_NOT_FOUND") return undefined;
     throw error;
   }
-}
-
-/** The name of the file with a schema's validator: all of them have 1.2 MB of text, of which a daemon needs a few. */
-export function builtFile(name: (typeof builtNames)[number], key: string): string {
-  return `${name}-${Number.parseInt(key.slice(-1), 36) % 8}`;
 }
 
 export const builtNames = ["first", "all", "known", "frames"] as const;

@@ -122,7 +122,7 @@ async function bundle(): Promise<RolldownOutput> {
 
 /** Bundles the validators of our schemas with the few functions of ajv that they call. */
 async function bundleValidators(): Promise<RolldownOutput> {
-  const modules = validatorModules();
+  const { modules, files } = validatorModules();
   const folder = join(root, "protocol", "validators");
   const idOf = (name: string): string => join(folder, `${name}.cjs`);
   await using build = await rolldown({
@@ -138,7 +138,9 @@ async function bundleValidators(): Promise<RolldownOutput> {
     ],
   });
   const names = { entryFileNames: "[name].cjs", chunkFileNames: "[name].cjs" };
-  return await build.write({ dir: join(dist, "validators"), format: "cjs", minify: true, ...names });
+  const built = await build.write({ dir: join(dist, "validators"), format: "cjs", minify: true, ...names });
+  writeFileSync(join(dist, "validators", "files.json"), JSON.stringify(files));
+  return built;
 }
 
 /**

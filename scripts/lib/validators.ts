@@ -2,7 +2,7 @@ import { Ajv } from "ajv";
 import standaloneModule from "ajv/dist/standalone/index.js";
 import { answerSchemas, requestSchemas } from "../../acp/schema/incoming.ts";
 import { answerSchemas as acpAnswersOfTwo, requestSchemas as acpRequestsOfTwo } from "../../acp/schema/incoming-v2.ts";
-import { builtFile, builtNames, schemaKey } from "../../protocol/built-validation.ts";
+import { type BuiltFiles, builtNames, schemaKey } from "../../protocol/built-validation.ts";
 import { quickFile, quickMethods } from "../../protocol/known-result.ts";
 import { CarryReply, EntriesReply, HoldReply, ReleaseReply } from "../../protocol/link-inward.ts";
 import { outwardFrames } from "../../protocol/link-outward.ts";
@@ -16,51 +16,80 @@ import { ConfigurationFile, settings } from "../../server/configuration/settings
 
 type BuiltName = (typeof builtNames)[number];
 
-/** The schemas that the programs check values against, and how. */
+/** The schemas that the programs check values against, in groups that are used together, and how. */
 interface BuiltChecks extends Checks {
-  readonly schemas: readonly object[];
+  readonly groups: Readonly<Record<string, readonly object[]>>;
 }
 
 const rows = Object.values(methods as MethodTable);
-const given = [
-  ...rows.map(({ params }) => params),
-  ...rows.flatMap(({ pi }) => (pi === undefined ? [] : (commandSchema(pi.command) ?? []))),
-  ...Object.values(notices),
-  ...Object.values(settings).map(({ schema }) => schema),
-  ConfigurationFile,
-  ...[requestSchemas, answerSchemas, acpRequestsOfTwo, acpAnswersOfTwo].flatMap((schemas) => Object.values(schemas)),
-];
-const sent = [...rows.map(({ result }) => result), ...Object.values(notifications).map(({ params }) => params)];
-const frames = [...Object.values(outwardFrames), CarryReply, EntriesReply, HoldReply, ReleaseReply];
+const given = {
+  methods: [
+    ...rows.map(({ params }) => params),
+    ...rows.flatMap(({ pi }) => (pi === undefined ? [] : (commandSchema(pi.command) ?? []))),
+    ...Object.values(notices),
+  ],
+  configuration: [...Object.values(settings).map(({ schema }) => schema), ConfigurationFile],
+  acp: [requestSchemas, answerSchemas].flatMap((schemas) => Object.values(schemas)),
+  "acp-v2": [acpRequestsOfTwo, acpAnswersOfTwo].flatMap((schemas) => Object.values(schemas)),
+};
+const sent = {
+  sent: [...rows.map(({ result }) => result), ...Object.values(notifications).map(({ params }) => params)],
+};
+const frames = { link: [...Object.values(outwardFrames), CarryReply, EntriesReply, HoldReply, ReleaseReply] };
 const strict = { allErrors: false, ignoreUnknown: false, removeUnknown: false };
 
 export const builtChecks: Readonly<Record<BuiltName, BuiltChecks>> = {
-  first: { ...strict, schemas: given },
-  all: { ...strict, allErrors: true, schemas: given },
-  known: { ...strict, ignoreUnknown: true, schemas: sent },
-  frames: { ...strict, removeUnknown: true, schemas: frames },
+  first: { ...strict, groups: given },
+  all: { ...strict, allErrors: true, groups: given },
+  known: { ...strict, ignoreUnknown: true, groups: sent },
+  frames: { ...strict, removeUnknown: true, groups: frames },
 };
 
-/** The texts of CommonJS modules by {@link builtFile}. They export validators by the keys of their schemas. */
-export function validatorModules(): ReadonlyMap<string, string> {
+/** About how long the text of a module becomes, before it is minified. A validator of half of it has one of its own. */
+const moduleChars = 150_000;
+
+/** CommonJS modules by their names, which export validators by the keys of their schemas; and where each is. */
+export function validatorModules(): { readonly modules: ReadonlyMap<string, string>; readonly files: BuiltFiles } {
   const quick = new Map(quickMethods.map((method) => [method, methods[method].result]));
-  return new Map([...builtNames.flatMap(modulesOf), [quickFile, moduleOf(quick, builtChecks.known)]]);
+  const modules = new Map([[quickFile, moduleOf(quick, builtChecks.known)]]);
+  const files = Object.fromEntries(
+    builtNames.map((name) => {
+      const fileOf: Record<string, string> = {};
+      for (const [file, schemas] of Object.entries(modulesOf(name))) {
+        modules.set(file, moduleOf(schemas, builtChecks[name]));
+        for (const key of schemas.keys()) fileOf[key] = file;
+      }
+      return [name, fileOf];
+    }),
+  ) as unknown as BuiltFiles;
+  return { modules, files };
 }
 
-function modulesOf(name: BuiltName): readonly (readonly [file: string, text: string])[] {
-  const { schemas, ...checks } = builtChecks[name];
+/** The schemas of each module, by its name. */
+function modulesOf(name: BuiltName): Readonly<Record<string, ReadonlyMap<string, object>>> {
+  const { groups, ...checks } = builtChecks[name];
   const texts = new Map<string, string>();
-  const files = new Map<string, Map<string, object>>();
-  for (const schema of schemas) {
-    const key = schemaKey(schema);
-    const text = JSON.stringify(schema);
-    const former = texts.get(key);
-    if (former !== undefined && former !== text) throw new Error(`Two schemas have the key ${key}.`);
-    texts.set(key, text);
-    const file = builtFile(name, key);
-    files.set(file, (files.get(file) ?? new Map()).set(key, schema));
+  const found: Record<string, Map<string, object>> = {};
+  for (const [group, schemas] of Object.entries(groups)) {
+    let count = 0;
+    let shared = { file: "", room: 0 };
+    for (const schema of schemas) {
+      const key = schemaKey(schema);
+      const text = JSON.stringify(schema);
+      const former = texts.get(key);
+      if (former !== undefined && former !== text) throw new Error(`Two schemas have the key ${key}.`);
+      if (former !== undefined) continue;
+      texts.set(key, text);
+      const { length } = moduleOf(new Map([[key, schema]]), checks);
+      const isAlone = length > moduleChars / 2;
+      const needsModule = isAlone || length > shared.room;
+      if (needsModule) count += 1;
+      const file = needsModule ? `${name}-${group}-${count}` : shared.file;
+      if (!isAlone) shared = { file, room: (needsModule ? moduleChars : shared.room) - length };
+      found[file] = (found[file] ?? new Map<string, object>()).set(key, schema);
+    }
   }
-  return Array.from(files, ([file, ofFile]) => [file, moduleOf(ofFile, checks)]);
+  return found;
 }
 
 /** A CommonJS module that exports a validator of each schema under its key. */
