@@ -14,7 +14,7 @@ usage: npm run bench -- [NAME…] [--goals] [--json] [--repetitions N] [--dist D
 
 Without a name: every figure that is timed, which takes less than 20 minutes. Figures that count tokens run when named.
 
-  --goals            print every goal with its values, instead of the figures; runs those with goals
+  --goals            print every goal with its values, instead of the figures; runs the timed figures that have goals
   --json             print one JSON document
   --repetitions N    values for each row (default: as each figure says)
   --dist DIRECTORY   measure this build instead of building

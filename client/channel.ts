@@ -155,8 +155,15 @@ export class Channel {
           return;
         }
         const { error, result } = message;
-        this.#pending.get(id)?.onAnswer?.(error ? { error: daemonError(error) } : { result });
+        const onAnswer = this.#pending.get(id)?.onAnswer;
+        // A second answer with this id means nothing.
+        this.#pending.delete(id);
         this.#rpc.receive(message);
+        try {
+          onAnswer?.(error ? { error: daemonError(error) } : { result });
+        } catch (thrown) {
+          this.#options.onDiagnostic({ kind: "listener_failed", error: thrown });
+        }
         return;
       }
       if (method === undefined && id === null && isAnswer(message) && this.#refused(message.error)) return;

@@ -58,7 +58,10 @@ export interface ConnectionOptions {
 export interface RequestOptions {
   readonly signal: AbortSignal | undefined;
   readonly repeat: Repeat;
-  /** Called when the answer arrives, before anything that arrived after it, with its result; undefined: it is an error. */
+  /**
+   * Called when the answer arrives, before anything that arrived after it, with its result; undefined: it is an error. Not
+   * called for what is no answer, nor for a refusal of a request that the daemon could not read.
+   */
   readonly onAnswer?: ((result: unknown) => void) | undefined;
 }
 

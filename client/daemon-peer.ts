@@ -50,7 +50,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /**
    * Called when the answer arrives, before any notification that arrived after it, with the unchecked result; undefined:
-   * the answer is an error. The promise settles later. Not called if the connection ends before.
+   * the answer is an error. The promise settles later; it alone says that a call failed without an answer. Must not throw.
    */
   readonly onAnswer?: (result: unknown) => void;
 }
@@ -201,7 +201,7 @@ export class DaemonPeer {
           ...(dialogs === undefined ? {} : { dialogs }),
         };
         const isStart = (result: unknown): result is FeedStart =>
-          result !== undefined && this.#violations("session/subscribe", result).length === 0;
+          isRecord(result) && this.#violations("session/subscribe", result).length === 0;
         return this.call("session/subscribe", params, {
           onAnswer: (result) => onAnswer?.(isStart(result) ? result : undefined),
         });

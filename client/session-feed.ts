@@ -358,7 +358,7 @@ export class SessionFeed {
 
   #begin(reader: Reader, { cursor: answered, epoch, present }: FeedStart): void {
     if (this.#readers.get(reader.listener) !== reader) return;
-    // It may have joined after the first events that follow the answer.
+    // The reader may have joined after the first events that follow the answer.
     const cursor = Math.max(answered, reader.after === undefined ? reader.position : 0);
     reader.position = reader.after ?? cursor;
     if (reader.hasBegun) reader.listener.resume?.({ cursor, epoch });

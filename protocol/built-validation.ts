@@ -34,23 +34,19 @@ function builtFor(checks: Checks, schema: object): ValidateFunction | undefined 
   const name = builtName(checks);
   if (name === undefined) return undefined;
   const key = schemaKey(schema);
-  const file = builtFiles()?.[name][key];
-  if (file === undefined) return undefined;
-  return (require(`../validators/${file}.cjs`) as Readonly<Record<string, ValidateFunction>>)[key];
-}
-
-/** The file of each validator, by its key: all of them have 3 MB of text, of which a daemon needs a few. */
-export type BuiltFiles = Readonly<Record<(typeof builtNames)[number], Readonly<Record<string, string>>>>;
-
-/** Undefined: this is no build. */
-function builtFiles(): BuiltFiles | undefined {
   try {
-    return require("../validators/files.json") as BuiltFiles;
+    const file = (require("../validators/files.json") as BuiltFiles)[name][key];
+    if (file === undefined) return undefined;
+    return (require(`../validators/${file}.cjs`) as Readonly<Record<string, ValidateFunction>>)[key];
   } catch (error) {
+    // This is no build, or another one has taken its place since the program started.
     if ((error as NodeJS.ErrnoException).code === "MODULE_NOT_FOUND") return undefined;
     throw error;
   }
 }
+
+/** The module of each validator, by its key. All modules have 5 MB of text; a daemon loads a few of them. */
+export type BuiltFiles = Readonly<Record<(typeof builtNames)[number], Readonly<Record<string, string>>>>;
 
 export const builtNames = ["first", "all", "known", "frames"] as const;
 

@@ -270,7 +270,8 @@ async function memoryOfDaemon(browser: Browser, setting: Setting, resources: Res
   const { sessionId } = await client.request("session/create", { cwd: setting.directory });
   const { promptId } = await client.request("session/prompt", { sessionId, text: "Go on." });
   await client.request("prompt/wait", { promptId });
-  // The first one loads what collects.
+  // What the daemon does after a run. The first measurement loads the code that collects.
+  await sleep(restMs);
   await daemon.collectedMiB();
   const before = await daemon.collectedMiB();
   const page = await open(browser, () => addressOf(client));

@@ -3,6 +3,7 @@ import standaloneModule from "ajv/dist/standalone/index.js";
 import { answerSchemas, requestSchemas } from "../../acp/schema/incoming.ts";
 import { answerSchemas as acpAnswersOfTwo, requestSchemas as acpRequestsOfTwo } from "../../acp/schema/incoming-v2.ts";
 import { type BuiltFiles, builtNames, schemaKey } from "../../protocol/built-validation.ts";
+import { costMethods } from "../../protocol/cost-methods.ts";
 import { quickFile, quickMethods } from "../../protocol/known-result.ts";
 import { CarryReply, EntriesReply, HoldReply, ReleaseReply } from "../../protocol/link-inward.ts";
 import { outwardFrames } from "../../protocol/link-outward.ts";
@@ -10,8 +11,10 @@ import type { MethodTable } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
 import { notifications } from "../../protocol/notifications.ts";
 import { notices } from "../../protocol/optimisation/notices.ts";
+import { pruningMethods } from "../../protocol/pruning-methods.ts";
 import { ajvOptions, type Checks, checkedSchema } from "../../protocol/validator.ts";
 import { commandSchema } from "../../server/children/client-command.ts";
+import { ProjectFile } from "../../server/configuration/project-file.ts";
 import { ConfigurationFile, settings } from "../../server/configuration/settings.ts";
 
 type BuiltName = (typeof builtNames)[number];
@@ -22,22 +25,28 @@ interface BuiltChecks extends Checks {
 }
 
 const rows = Object.values(methods as MethodTable);
-/** Methods that the extension inside pi answers (`server/context/part-calls.ts`): another extension may have answered. */
-const isAnsweredInPi = (method: string): boolean =>
-  /^(?:cache|cost|optimisation|pruning)\/|^session\/(?:navigate|setLabel)$/.test(method);
+/** What the extension inside pi answers (`server/context/part-calls.ts`): any other extension can forge it. */
+const { "cost/report": _fromFile, ...orders } = costMethods;
+const { "pruning/configure": _fromDaemon, ...pruning } = pruningMethods;
+const answered = [
+  ...[
+    methods["cache/report"],
+    methods["optimisation/inspect"],
+    methods["session/navigate"],
+    methods["session/setLabel"],
+  ],
+  ...[...Object.values(orders), ...Object.values(pruning)],
+].map(({ result }) => result);
 const given = {
   methods: [
     ...rows.map(({ params }) => params),
     ...rows.flatMap(({ pi }) => (pi === undefined ? [] : (commandSchema(pi.command) ?? []))),
     ...Object.values(notices),
   ],
-  configuration: [...Object.values(settings).map(({ schema }) => schema), ConfigurationFile],
+  configuration: [...Object.values(settings).map(({ schema }) => schema), ConfigurationFile, ProjectFile],
   acp: [requestSchemas, answerSchemas].flatMap((schemas) => Object.values(schemas)),
   "acp-v2": [acpRequestsOfTwo, acpAnswersOfTwo].flatMap((schemas) => Object.values(schemas)),
 };
-const answered = Object.entries(methods as MethodTable).flatMap(([method, { result }]) =>
-  isAnsweredInPi(method) ? [result] : [],
-);
 const sent = {
   sent: [...rows.map(({ result }) => result), ...Object.values(notifications).map(({ params }) => params)],
 };
@@ -51,8 +60,8 @@ export const builtChecks: Readonly<Record<BuiltName, BuiltChecks>> = {
   frames: { ...strict, removeUnknown: true, groups: frames },
 };
 
-/** About how long the text of a module becomes, before it is minified. A validator of half of it has one of its own. */
-const moduleChars = 150_000;
+/** About how long the schemas of a module are as JSON. One longer than half of it gets a module of its own. */
+const moduleChars = 20_000;
 
 /** CommonJS modules by their names, which export validators by the keys of their schemas; and where each is. */
 export function validatorModules(): { readonly modules: ReadonlyMap<string, string>; readonly files: BuiltFiles } {
@@ -73,7 +82,7 @@ export function validatorModules(): { readonly modules: ReadonlyMap<string, stri
 
 /** The schemas of each module, by its name. */
 function modulesOf(name: BuiltName): Readonly<Record<string, ReadonlyMap<string, object>>> {
-  const { groups, ...checks } = builtChecks[name];
+  const { groups } = builtChecks[name];
   const texts = new Map<string, string>();
   const found: Record<string, Map<string, object>> = {};
   for (const [group, schemas] of Object.entries(groups)) {
@@ -86,7 +95,8 @@ function modulesOf(name: BuiltName): Readonly<Record<string, ReadonlyMap<string,
       if (former !== undefined && former !== text) throw new Error(`Two schemas have the key ${key}.`);
       if (former !== undefined) continue;
       texts.set(key, text);
-      const { length } = moduleOf(new Map([[key, schema]]), checks);
+      // The definitions that the schemas of a protocol share are the same in each.
+      const { length } = JSON.stringify({ ...schema, $defs: undefined });
       const isAlone = length > moduleChars / 2;
       const needsModule = isAlone || length > shared.room;
       if (needsModule) count += 1;

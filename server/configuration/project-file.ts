@@ -17,7 +17,7 @@ export const PROJECT_FILE = join(".pi", "pi-rpcd.jsonc");
 const maxProjectFileBytes = 256 * 1024;
 
 /** The file of a project: JSON with comments. */
-const ProjectFile = Type.Object(
+export const ProjectFile = Type.Object(
   {
     $schema: Type.Optional(Type.String({ description: "For editors." })),
     optimisation: Type.Optional(OptimisationOptions),

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type Delivery, isToolExecutionStart, type SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, call, delayed, hold, status } from "../../provider/reply.ts";
+import { patience } from "../helpers/patience.ts";
 import { shareStage } from "../helpers/shared-stage.ts";
 
 const shared = shareStage();
@@ -92,6 +93,25 @@ describe.each(apis)("with %s, a message pushed into the running agent", (api) =>
     expect(await delivery.answered).toMatchObject({ state: "answered" });
     expect(stage.provider.requests.at(-1)?.countText("carried later", { roles: ["user"] })).toBe(1);
   });
+});
+
+test("a push that a failed run has left starts no run when another push takes it into the transcript", async () => {
+  const gate = new Gate();
+  await using stage = await shared.use({ script: [delayed(hold(gate), status(400)), answer("Both.")] });
+  const session = await stage.freshSession();
+  const run = session.prompt("Go.");
+  await stage.provider.waitForRequest();
+  const { deliveryId } = await session.push({ customType: "n", content: "left by its run" }).accepted;
+  const left = () => stage.client.call("delivery/get", { deliveryId });
+  await expect.poll(async () => (await left()).state, patience).toBe("held");
+  gate.open();
+  await run.settled();
+  expect(await left()).toMatchObject({ state: "parked", reason: { code: "run_failed" } });
+  await session.push({ customType: "n", content: "starts none", triggerTurn: false }).inserted;
+  expect([(await left()).state, (await session.get()).state]).toEqual(["inserted", "idle"]);
+  await session.promptAndWait("And now?");
+  expect((await left()).state).toBe("answered");
+  expect(stage.provider.requests).toHaveLength(2);
 });
 
 test("several pushes during a tool call enter the next request in their order", async () => {

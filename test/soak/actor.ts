@@ -284,14 +284,16 @@ export class Actor {
 
 /**
  * Whether a push makes progress without further action. One for the next turn wakes no session whose pi has
- * ended, as with a killed daemon: the next prompt brings both.
+ * ended, as with a killed daemon: the next prompt brings both. One that a failed or aborted run has left starts no run,
+ * also when another push has taken it into the transcript.
  */
 export function isMoving(
-  { state, deliverAs, triggerTurn }: Delivery,
+  { state, deliverAs, triggerTurn, history }: Delivery,
   session: SessionInfo["state"] | undefined,
 ): boolean {
   const isAsleep = session === "hibernated" || session === "crashed";
   if (state === "accepted") return deliverAs !== "nextTurn" || !isAsleep;
+  if (state === "inserted" && history.at(-2)?.state === "parked") return false;
   return (state === "held" || state === "inserted") && deliverAs !== "nextTurn" && triggerTurn;
 }
 

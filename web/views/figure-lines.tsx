@@ -46,6 +46,7 @@ export function FigureLines({ open, figures }: FigureLinesProps): JSX.Element {
             <NotKnown />
           ) : (
             <button type="button" class="link" onClick={() => showPushesOf(looks, open.sessionId)}>
+              <span class="unseen">Pushes: </span>
               {info.pendingDeliveries === 0 ? "none waits" : `${info.pendingDeliveries} on the way to the model`}
             </button>
           )}

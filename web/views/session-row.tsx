@@ -25,6 +25,7 @@ export function RowOfSession({ row, isSelected }: RowProps): JSX.Element {
   const open = (): void => openSession(app, looks, row.sessionId);
   const { model, cwd, updatedAt, name, state, summary } = row.info;
   const said = useSignal("");
+  const stateId = `state-${row.sessionId}`;
   return (
     <li class="row" data-session={row.sessionId} data-selected={isSelected} data-asks={row.group === "waits"}>
       <Icon name={icon} tone={tone} />
@@ -33,6 +34,7 @@ export function RowOfSession({ row, isSelected }: RowProps): JSX.Element {
         class="row-name cut"
         aria-current={isSelected ? "true" : undefined}
         title={cwd}
+        aria-describedby={stateId}
         onClick={open}
       >
         <bdi>{row.title}</bdi>
@@ -48,7 +50,7 @@ export function RowOfSession({ row, isSelected }: RowProps): JSX.Element {
         said={said}
       />
       <span class="row-state row-line">
-        <span class="cut">
+        <span id={stateId} class="cut">
           <span class={tone === "quiet" ? "" : tone}>{word}</span>
           {model !== undefined && <> · {model.id}</>}
         </span>

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Visible } from "../text/visible.tsx";
 import { BackButton } from "./back-button.tsx";
 import { usePage, useWorkspace } from "./context.ts";
@@ -14,7 +14,11 @@ export function StoredSessionsList(): JSX.Element {
   const { stored } = sessions;
   const problem = useSignal("");
   const opening = useSignal<string | undefined>(undefined);
-  useEffect(() => void stored.more(), []);
+  const title = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    title.current?.focus();
+    void stored.more();
+  }, []);
   const open = async (file: string): Promise<void> => {
     opening.value = file;
     const outcome = await sessions.openStored(file);
@@ -27,7 +31,9 @@ export function StoredSessionsList(): JSX.Element {
     <div class="sheet-page">
       <header class="sheet-head">
         <BackButton />
-        <h1>Open one of pi's sessions</h1>
+        <h1 ref={title} tabIndex={-1}>
+          Open one of pi's sessions
+        </h1>
       </header>
       <p class="quiet">These are files of pi that this daemon does not serve yet. Opening one starts its pi.</p>
       {problem.value !== "" && (

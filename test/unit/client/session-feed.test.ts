@@ -265,3 +265,38 @@ it("an unknown notification right after the daemon's answer leaves no hole", asy
     { from: 3, to: 3 },
   ]);
 });
+
+it("an unknown notification that comes before the daemon's answer leaves no hole", async () => {
+  const wire = new Wire();
+  const first = new Reader(undefined, wire);
+  wire.feed.join(first);
+  wire.deliver();
+  // It asks for more than the first, so it waits for an answer of its own.
+  const second = Object.assign(new Reader(undefined, wire), { provider: "summary" as const });
+  wire.feed.join(second);
+  wire.head += 1;
+  wire.feed.skip(1, 1);
+  wire.emit();
+  while (wire.frames.length > 0) wire.deliver();
+  expect([first.covered, second.covered]).toEqual([[{ from: 2, to: 2 }], [{ from: 2, to: 2 }]]);
+});
+
+it("a reader whose subscription is refused ends, and begins nothing", async () => {
+  const ends: string[] = [];
+  const refused = new Error("refused");
+  const feed = new SessionFeed({
+    subscribe: (_place, _provider, _dialogs, _more, onAnswer) => {
+      onAnswer?.(undefined);
+      return Promise.reject(refused);
+    },
+    unsubscribe: () => {},
+    onIdle: () => ends.push("idle"),
+  });
+  const told = Promise.withResolvers<unknown>();
+  const unexpected = (): never => {
+    throw new Error("Nothing begins here.");
+  };
+  feed.join({ begin: unexpected, gap: unexpected, receive: unexpected, end: told.resolve });
+  expect(await told.promise).toEqual({ kind: "failed", error: refused });
+  expect(ends).toEqual(["idle"]);
+});

@@ -203,3 +203,20 @@ it("what arrives together with the answer to a subscription is told before a lat
   await Promise.all([done.promise, answered]);
   expect(told).toEqual(["begin 0", "event 1", "answer"]);
 });
+
+it("a listener that fails at its beginning is reported, and calls go on", async () => {
+  const diagnostics: string[] = [];
+  const other = await daemon.connect({ reconnect: false, onDiagnostic: ({ kind }) => diagnostics.push(kind) });
+  daemon.answer("session/subscribe", () => ({ cursor: 0, epoch: "e" }));
+  daemon.answer("session/get", () => sessionInfo());
+  const nothing = (): void => {};
+  other.session(sessionId).listen({
+    begin: () => {
+      throw new Error("It fails.");
+    },
+    ...{ gap: nothing, receive: nothing, end: nothing },
+  });
+  expect(await other.session(sessionId).get()).toEqual(sessionInfo());
+  expect(diagnostics).toEqual(["listener_failed"]);
+  await other.close();
+});

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import type { Delivery } from "../../../protocol/delivery.ts";
 import { isMoving } from "../../soak/actor.ts";
 
-const push = (state: Delivery["state"], deliverAs: Delivery["deliverAs"]) =>
-  ({ state, deliverAs, triggerTurn: true }) as Delivery;
+const push = (state: Delivery["state"], deliverAs: Delivery["deliverAs"], former: Delivery["state"] = "accepted") =>
+  ({ state, deliverAs, triggerTurn: true, history: [{ state: former }, { state }] }) as Delivery;
 
 test("a push for the next turn stays without a pi, and every other accepted one makes progress", () => {
   for (const session of ["hibernated", "crashed"] as const) {
@@ -14,4 +14,10 @@ test("a push for the next turn stays without a pi, and every other accepted one 
   expect(isMoving(push("held", "nextTurn"), "idle")).toBe(false);
   expect(isMoving(push("held", "followUp"), "idle")).toBe(true);
   expect(isMoving(push("delivered", "steer"), "idle")).toBe(false);
+});
+
+test("a push in the transcript wants a run, unless a run has left it", () => {
+  expect(isMoving(push("inserted", "steer", "held"), "idle")).toBe(true);
+  expect(isMoving(push("inserted", "steer", "parked"), "idle")).toBe(false);
+  expect(isMoving(push("held", "steer", "parked"), "idle")).toBe(true);
 });
