@@ -43,7 +43,10 @@ test("a question is answered once, by any of two pages and a terminal, and the o
 
   const first = await opened("Answered in a page?");
   await isReady(one);
+  // A screen reader hears of it, also in Firefox: the alert appears.
+  await one.shows(/A question from .*: Answered in a page\?/, '[role="alert"]');
   await one.click("Yes");
+  await one.holds(() => document.activeElement?.className === "log");
   await two.shows(/Answered in a page\?[\s\S]*answered by/i, ".question-zone");
   const late = await scene.run(["dialog", "answer", first.dialogId, "--no"]);
   expect(late.code).not.toBe(0);

@@ -9,13 +9,18 @@ export function Announcements(): JSX.Element {
   const { app, looks } = usePage();
   const { questions, selected, notifications } = useWorkspace();
   const polite = useComputed(() => selected.value?.conversation.announcement.value ?? "");
-  const asked = useSignal("");
+  const asked = useSignal<JSX.Element | null>(null);
   const known = useRef(new Set<string>());
   useSignalEffect(() => {
     for (const { dialog, from } of questions.all.value) {
       if (known.current.has(dialog.dialogId)) continue;
       known.current.add(dialog.dialogId);
-      asked.value = `A question from ${from}: ${dialog.title}`;
+      // Firefox tells screen readers of an alert that appears, not of one whose words change.
+      asked.value = (
+        <p key={dialog.dialogId} role="alert">
+          {`A question from ${from}: ${dialog.title}`}
+        </p>
+      );
     }
   });
   useEffect(
@@ -25,7 +30,7 @@ export function Announcements(): JSX.Element {
   return (
     <div class="unseen">
       <p role="status">{polite}</p>
-      <p role="alert">{asked}</p>
+      {asked.value}
     </div>
   );
 }

@@ -16,6 +16,11 @@ export function openSession(app: App, looks: Looks, sessionId: string): void {
   focusWhenShown(focusable);
 }
 
+/** The answers of a question are gone once one was chosen: the focus goes on to what is said. */
+export function leaveQuestion(): void {
+  focusWhenShown(focusable);
+}
+
 export function showTab(looks: Looks, tab: Tab): void {
   if (looks.place.value !== "session") return;
   looks.tab.value = tab;

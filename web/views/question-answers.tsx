@@ -5,6 +5,7 @@ import type { Question } from "../state/questions.ts";
 import { Visible } from "../text/visible.tsx";
 import { useWorkspace } from "./context.ts";
 import { useFreshPress } from "./fresh-press.ts";
+import { leaveQuestion } from "./moves.ts";
 
 interface AnswersProps {
   readonly question: Question;
@@ -17,7 +18,10 @@ export function Answers({ question, isReady }: AnswersProps): JSX.Element {
   const { dialog, state } = question;
   const mayAnswer = (): boolean =>
     isReady.value && question.state.kind === "open" && Date.now() >= question.state.answerableFrom;
-  const answer = (given: DialogAnswer): void => void questions.answer(dialog.dialogId, given);
+  const answer = (given: DialogAnswer): void => {
+    void questions.answer(dialog.dialogId, given);
+    leaveQuestion();
+  };
   const press = (given: DialogAnswer, children: ComponentChildren, kind = ""): JSX.Element => (
     <AnswerButton
       kind={kind}

@@ -37,7 +37,7 @@ export function QuestionCard({ question, isCompact }: CardProps): JSX.Element {
       tabIndex={-1}
       aria-label={`Question from ${from}`}
     >
-      <div class="question-text" ref={text} tabIndex={isCompact ? undefined : 0}>
+      <div class="question-text" ref={text} role="note" aria-label={dialog.title} tabIndex={isCompact ? undefined : 0}>
         <h3 class="question-title">
           <Visible text={dialog.title} />
         </h3>
