@@ -220,3 +220,26 @@ it("a listener that fails at its beginning is reported, and calls go on", async 
   expect(diagnostics).toEqual(["listener_failed"]);
   await other.close();
 });
+
+it("a second answer to a subscription begins nothing again", async () => {
+  daemon.answer("session/subscribe", () => noAnswer);
+  const told: string[] = [];
+  session.listen(
+    {
+      begin: () => told.push("begin"),
+      resume: () => told.push("resume"),
+      gap: () => told.push("gap"),
+      receive: ({ params }) => told.push(`event ${params.seq}`),
+      end: ({ kind }) => told.push(kind),
+    },
+    { after: 0 },
+  );
+  const { id } = await daemon.called("session/subscribe");
+  const answer = { jsonrpc: "2.0", id, result: { cursor: 0, epoch: "e" } };
+  const event = { jsonrpc: "2.0", method: "session/event", params: envelope(1) };
+  daemon.sendRaw(JSON.stringify([answer, event, answer, event]));
+  await expect.poll(() => told.at(-1)).toBe("event 1");
+  // Nothing of that frame is left to be told.
+  await client.call("session/get", { sessionId }).catch(() => {});
+  expect(told).toEqual(["begin", "event 1"]);
+});
