@@ -29,13 +29,12 @@ const rows = Object.values(methods as MethodTable);
 const { "cost/report": _fromFile, ...orders } = costMethods;
 const { "pruning/configure": _fromDaemon, ...pruning } = pruningMethods;
 const answered = [
-  ...[
-    methods["cache/report"],
-    methods["optimisation/inspect"],
-    methods["session/navigate"],
-    methods["session/setLabel"],
-  ],
-  ...[...Object.values(orders), ...Object.values(pruning)],
+  methods["cache/report"],
+  methods["optimisation/inspect"],
+  methods["session/navigate"],
+  methods["session/setLabel"],
+  ...Object.values(orders),
+  ...Object.values(pruning),
 ].map(({ result }) => result);
 const given = {
   methods: [
