@@ -59,8 +59,8 @@ export interface RequestOptions {
   readonly signal: AbortSignal | undefined;
   readonly repeat: Repeat;
   /**
-   * Called when the answer arrives, before anything that arrived after it, with its result; undefined: it is an error. Not
-   * called for what is no answer, nor for a refusal of a request that the daemon could not read.
+   * Called when the answer arrives, before anything that arrived after it, with its result; undefined: it is an error. A
+   * malformed answer, and a refusal of a request that the daemon could not read, only reject the promise.
    */
   readonly onAnswer?: ((result: unknown) => void) | undefined;
 }

@@ -39,7 +39,7 @@ function builtFor(checks: Checks, schema: object): ValidateFunction | undefined 
     if (file === undefined) return undefined;
     return (require(`../validators/${file}.cjs`) as Readonly<Record<string, ValidateFunction>>)[key];
   } catch (error) {
-    // This is no build, or another one has taken its place since the program started.
+    // A checkout has no built validators. An update can replace them while the program runs.
     if ((error as NodeJS.ErrnoException).code === "MODULE_NOT_FOUND") return undefined;
     throw error;
   }

@@ -270,8 +270,9 @@ async function memoryOfDaemon(browser: Browser, setting: Setting, resources: Res
   const { sessionId } = await client.request("session/create", { cwd: setting.directory });
   const { promptId } = await client.request("session/prompt", { sessionId, text: "Go on." });
   await client.request("prompt/wait", { promptId });
-  // What the daemon does after a run. The first measurement loads the code that collects.
+  // The daemon still works after a run.
   await sleep(restMs);
+  // The first measurement loads the code that collects.
   await daemon.collectedMiB();
   const before = await daemon.collectedMiB();
   const page = await open(browser, () => addressOf(client));

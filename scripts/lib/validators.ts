@@ -59,7 +59,7 @@ export const builtChecks: Readonly<Record<BuiltName, BuiltChecks>> = {
   frames: { ...strict, removeUnknown: true, groups: frames },
 };
 
-/** About how long the schemas of a module are as JSON. One longer than half of it gets a module of its own. */
+/** How long the schemas of a module are together as JSON, at most; a longer schema has a module of its own. */
 const moduleChars = 20_000;
 
 /** CommonJS modules by their names, which export validators by the keys of their schemas; and where each is. */
@@ -86,21 +86,22 @@ function modulesOf(name: BuiltName): Readonly<Record<string, ReadonlyMap<string,
   const found: Record<string, Map<string, object>> = {};
   for (const [group, schemas] of Object.entries(groups)) {
     let count = 0;
-    let shared = { file: "", room: 0 };
+    let room = 0;
     for (const schema of schemas) {
       const key = schemaKey(schema);
       const text = JSON.stringify(schema);
       const former = texts.get(key);
-      if (former !== undefined && former !== text) throw new Error(`Two schemas have the key ${key}.`);
-      if (former !== undefined) continue;
+      if (former === text) continue;
+      if (former !== undefined) throw new Error(`Two schemas have the key ${key}.`);
       texts.set(key, text);
       // The definitions that the schemas of a protocol share are the same in each.
       const { length } = JSON.stringify({ ...schema, $defs: undefined });
-      const isAlone = length > moduleChars / 2;
-      const needsModule = isAlone || length > shared.room;
-      if (needsModule) count += 1;
-      const file = needsModule ? `${name}-${group}-${count}` : shared.file;
-      if (!isAlone) shared = { file, room: (needsModule ? moduleChars : shared.room) - length };
+      if (length > room) {
+        count += 1;
+        room = moduleChars;
+      }
+      room -= length;
+      const file = `${name}-${group}-${count}`;
       found[file] = (found[file] ?? new Map<string, object>()).set(key, schema);
     }
   }

@@ -284,8 +284,8 @@ export class Actor {
 
 /**
  * Whether a push makes progress without further action. One for the next turn wakes no session whose pi has
- * ended, as with a killed daemon: the next prompt brings both. One that a failed or aborted run has left starts no run,
- * also when another push has taken it into the transcript.
+ * ended, as with a killed daemon: the next prompt brings both. One that a failed or aborted run has left starts no run when
+ * another push takes it into the transcript; it does when a client sends it again.
  */
 export function isMoving(
   { state, deliverAs, triggerTurn, history }: Delivery,
@@ -293,7 +293,8 @@ export function isMoving(
 ): boolean {
   const isAsleep = session === "hibernated" || session === "crashed";
   if (state === "accepted") return deliverAs !== "nextTurn" || !isAsleep;
-  if (state === "inserted" && history.at(-2)?.state === "parked") return false;
+  const wasLeft = history.at(-2)?.state === "parked" && history.at(-1)?.by === undefined;
+  if (state === "inserted" && wasLeft) return false;
   return (state === "held" || state === "inserted") && deliverAs !== "nextTurn" && triggerTurn;
 }
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Client } from "../../../client/client.ts";
+import type { FeedListener } from "../../../client/session-feed.ts";
 import type { SessionHandle } from "../../../client/session-handle.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { FakeDaemon, noAnswer } from "./fake-daemon.ts";
@@ -171,20 +172,23 @@ describe("waiting for a session", () => {
   });
 });
 
+/** Writes down what it is told. */
+function writer(told: string[]): FeedListener {
+  return {
+    begin: ({ cursor }) => told.push(`begin ${cursor}`),
+    resume: ({ cursor }) => told.push(`resume ${cursor}`),
+    gap: () => told.push("gap"),
+    receive: ({ params }) => told.push(`event ${params.seq}`),
+    end: ({ kind }) => told.push(kind),
+  };
+}
+
 it("what arrives together with the answer to a subscription is told before a later answer", async () => {
   daemon.answer("session/subscribe", () => noAnswer);
   daemon.answer("session/bash", () => noAnswer);
   const told: string[] = [];
   const done = Promise.withResolvers<void>();
-  session.listen(
-    {
-      begin: ({ cursor }) => told.push(`begin ${cursor}`),
-      gap: () => told.push("gap"),
-      receive: ({ params }) => told.push(`event ${params.seq}`),
-      end: ({ kind }) => told.push(kind),
-    },
-    { after: 0 },
-  );
+  session.listen(writer(told), { after: 0 });
   const onAnswer = (): void => {
     told.push("answer");
     done.resolve();
@@ -209,13 +213,10 @@ it("a listener that fails at its beginning is reported, and calls go on", async 
   const other = await daemon.connect({ reconnect: false, onDiagnostic: ({ kind }) => diagnostics.push(kind) });
   daemon.answer("session/subscribe", () => ({ cursor: 0, epoch: "e" }));
   daemon.answer("session/get", () => sessionInfo());
-  const nothing = (): void => {};
-  other.session(sessionId).listen({
-    begin: () => {
-      throw new Error("It fails.");
-    },
-    ...{ gap: nothing, receive: nothing, end: nothing },
-  });
+  const begin = (): never => {
+    throw new Error("It fails.");
+  };
+  other.session(sessionId).listen({ ...writer([]), begin });
   expect(await other.session(sessionId).get()).toEqual(sessionInfo());
   expect(diagnostics).toEqual(["listener_failed"]);
   await other.close();
@@ -224,16 +225,7 @@ it("a listener that fails at its beginning is reported, and calls go on", async 
 it("a second answer to a subscription begins nothing again", async () => {
   daemon.answer("session/subscribe", () => noAnswer);
   const told: string[] = [];
-  session.listen(
-    {
-      begin: () => told.push("begin"),
-      resume: () => told.push("resume"),
-      gap: () => told.push("gap"),
-      receive: ({ params }) => told.push(`event ${params.seq}`),
-      end: ({ kind }) => told.push(kind),
-    },
-    { after: 0 },
-  );
+  session.listen(writer(told), { after: 0 });
   const { id } = await daemon.called("session/subscribe");
   const answer = { jsonrpc: "2.0", id, result: { cursor: 0, epoch: "e" } };
   const event = { jsonrpc: "2.0", method: "session/event", params: envelope(1) };
@@ -241,5 +233,5 @@ it("a second answer to a subscription begins nothing again", async () => {
   await expect.poll(() => told.at(-1)).toBe("event 1");
   // Nothing of that frame is left to be told.
   await client.call("session/get", { sessionId }).catch(() => {});
-  expect(told).toEqual(["begin", "event 1"]);
+  expect(told).toEqual(["begin 0", "event 1"]);
 });

@@ -16,8 +16,11 @@ test("a push for the next turn stays without a pi, and every other accepted one 
   expect(isMoving(push("delivered", "steer"), "idle")).toBe(false);
 });
 
-test("a push in the transcript wants a run, unless a run has left it", () => {
+test("a push in the transcript wants a run, unless a run has left it and no client has sent it again", () => {
   expect(isMoving(push("inserted", "steer", "held"), "idle")).toBe(true);
-  expect(isMoving(push("inserted", "steer", "parked"), "idle")).toBe(false);
+  const left = push("inserted", "steer", "parked");
+  expect(isMoving(left, "idle")).toBe(false);
+  const resent = { ...left, history: [{ state: "parked" }, { state: "inserted", by: { clientId: "c" } }] } as Delivery;
+  expect(isMoving(resent, "idle")).toBe(true);
   expect(isMoving(push("held", "steer", "parked"), "idle")).toBe(true);
 });

@@ -36,8 +36,8 @@ interface IconProps {
 }
 
 /**
- * A sign. It is decoration: a word always stands beside it or names its button. None moves: a page that shows a run for
- * hours would draw 60 times a second.
+ * A sign. It is decoration: a word always stands beside it or names its button. Signs do not move, because the browser
+ * would draw the page 60 times a second for as long as a run lasts.
  */
 export function Icon({ name, tone = "" }: IconProps): JSX.Element {
   return (
