@@ -111,6 +111,7 @@ test("the list of keys and the list of actions have the same words for the same 
     );
   const listed = await pairs("dialog dt", "kbd", "+");
   await visit.press("Escape");
+  await visit.holds(() => document.querySelector("dialog") === null);
   await find(visit, "");
   const offered = await pairs(".actions [role=option]:has(kbd)", "kbd", ".action-name");
   expect(offered.length).toBeGreaterThan(6);
@@ -304,6 +305,7 @@ test("axe finds nothing in the actions, the log and coloured code, and nothing s
   await find(visit, "");
   await look("actions");
   await visit.press("Escape");
+  await visit.holds(() => document.querySelector("dialog") === null);
   await find(visit, "daemon");
   await visit.press("Enter");
   await visit.shows(/State directory/, ".main");
