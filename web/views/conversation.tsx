@@ -149,16 +149,17 @@ function Beginning({ conversation, log }: BeginningProps): JSX.Element | null {
   );
 }
 
-/** Keeps what is in view in its place when groups come before the first. Browsers do so, except at the very beginning. */
+/** Keeps what is in view in its place when groups come before the first. Browsers do so only where they hold on to a group. */
 function useKeptPlace(log: RefObject<HTMLElement | null>, first: string | undefined): void {
   const former = useRef(first);
+  const { current: box } = log;
+  const place = box?.scrollTop ?? 0;
   useLayoutEffect(() => {
-    const { current: box } = log;
     const topOf = (id: string | undefined): number | undefined =>
       box?.querySelector<HTMLElement>(`[data-part="${id}"]`)?.offsetTop;
     const [before, now] = [topOf(former.current), topOf(first)];
     former.current = first;
-    if (box?.scrollTop === 0 && before !== undefined && now !== undefined) box.scrollTop = before - now;
+    if (box && before !== undefined && now !== undefined) box.scrollTop = place + before - now;
   }, [first]);
 }
 
