@@ -3,9 +3,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import type { MethodName, Params } from "../../protocol/methods.ts";
 import { answer, delay } from "../../provider/reply.ts";
 import { pathOf } from "../../scripts/lib/tiers.ts";
-import { startDaemonUnderTest } from "../lib/daemon-under-test.ts";
+import { type DaemonUnderTest, startDaemonUnderTest } from "../lib/daemon-under-test.ts";
 import { streamPi } from "../lib/echo-sources.ts";
 import type { Figure, Resources, Setting } from "../lib/figure.ts";
 import { createSessions } from "../lib/many-sessions.ts";
@@ -116,6 +117,11 @@ export const webConsole: Figure = {
           unit: "MiB",
           values: memory.map(({ closed }) => closed),
           goals: ["W closed"],
+        },
+        {
+          name: "a daemon after the same calls of another client, more than before",
+          unit: "MiB",
+          values: memory.map(({ sameCalls }) => sameCalls),
         },
       ],
       notes: ["From the beginning of the navigation. Chromium draws without a graphics card."],
@@ -257,6 +263,8 @@ async function answered(browser: Browser, { address, prompt }: Streaming, repeti
 interface DaemonMemory {
   readonly open: number;
   readonly closed: number;
+  /** What another client's same calls leave in another daemon. */
+  readonly sameCalls: number;
 }
 
 /** Long enough for the answers to a page's questions. */
@@ -264,18 +272,13 @@ const restMs = 500;
 
 /** What a page that has shown every view of a session costs a daemon in heap and buffers. */
 async function memoryOfDaemon(browser: Browser, setting: Setting, resources: Resources): Promise<DaemonMemory> {
-  const { env } = await scriptModel(setting, resources, { script: [answer(paragraph)] });
-  const daemon = await startDaemonUnderTest(setting, resources, { pi: chosenPi().path, env });
-  const client = await RawClient.open(daemon, "unix", resources);
-  const { sessionId } = await client.request("session/create", { cwd: setting.directory });
-  const { promptId } = await client.request("session/prompt", { sessionId, text: "Go on." });
-  await client.request("prompt/wait", { promptId });
-  // The daemon still works after a run.
-  await sleep(restMs);
-  // The first measurement loads the code that collects.
-  await daemon.collectedMiB();
-  const before = await daemon.collectedMiB();
-  const page = await open(browser, () => addressOf(client));
+  const { daemon, client, ids, before } = await daemonAfterRun(setting, resources);
+  const page = await prepared(browser);
+  const cdp = await page.createCDPSession();
+  await cdp.send("Network.enable");
+  const sent: string[] = [];
+  cdp.on("Network.webSocketFrameSent", ({ response }) => void sent.push(response.payloadData));
+  await page.goto(await addressOf(client));
   await page.waitForSelector(".row-name");
   await page.click(".row-name");
   await page.waitForSelector(".log");
@@ -289,7 +292,42 @@ async function memoryOfDaemon(browser: Browser, setting: Setting, resources: Res
   await sleep(restMs);
   const closed = await daemon.collectedMiB();
   await daemon.stop();
-  return { open: opened - before, closed: closed - before };
+  const other = await daemonAfterRun(setting, resources);
+  const asker = await RawClient.open(other.daemon, "unix", resources);
+  for (const frame of sent) {
+    const text = ids.reduce((former, id, index) => former.replaceAll(id, other.ids[index] ?? ""), frame);
+    const { method, params } = JSON.parse(text) as { readonly method: MethodName; readonly params: Params<MethodName> };
+    // The page gets refusals as well: some answers are not known without asking pi.
+    await asker.request(method, params).catch(() => {});
+  }
+  asker.close();
+  await sleep(restMs);
+  const asked = await other.daemon.collectedMiB();
+  await other.daemon.stop();
+  return { open: opened - before, closed: closed - before, sameCalls: asked - other.before };
+}
+
+interface DaemonAfterRun {
+  readonly daemon: DaemonUnderTest;
+  readonly client: RawClient;
+  /** The ids of its session and its prompt. */
+  readonly ids: readonly string[];
+  /** Its heap and buffers, in MiB. */
+  readonly before: number;
+}
+
+async function daemonAfterRun(setting: Setting, resources: Resources): Promise<DaemonAfterRun> {
+  const { env } = await scriptModel(setting, resources, { script: [answer(paragraph)] });
+  const daemon = await startDaemonUnderTest(setting, resources, { pi: chosenPi().path, env });
+  const client = await RawClient.open(daemon, "unix", resources);
+  const { sessionId } = await client.request("session/create", { cwd: setting.directory });
+  const { promptId } = await client.request("session/prompt", { sessionId, text: "Go on." });
+  await client.request("prompt/wait", { promptId });
+  // The daemon still works after a run.
+  await sleep(restMs);
+  // The first measurement loads the code that collects.
+  await daemon.collectedMiB();
+  return { daemon, client, ids: [sessionId, promptId], before: await daemon.collectedMiB() };
 }
 
 async function addressOf(client: RawClient): Promise<string> {

@@ -60,7 +60,7 @@ export const builtChecks: Readonly<Record<BuiltName, BuiltChecks>> = {
 };
 
 /** How long the schemas of a module are together as JSON, at most; a longer schema has a module of its own. */
-const moduleChars = 20_000;
+const moduleChars = 5_000;
 
 /** CommonJS modules by their names, which export validators by the keys of their schemas; and where each is. */
 export function validatorModules(): { readonly modules: ReadonlyMap<string, string>; readonly files: BuiltFiles } {
