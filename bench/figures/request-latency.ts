@@ -39,12 +39,16 @@ async function measure(
   const unix = await RawClient.open(daemon, "unix", resources);
   const tcp = await RawClient.open(daemon, "tcp", resources);
   const { client: relayed } = await startBareServer("bare-relay", setting, resources, [echoPi]);
+  const { client: least } = await startBareServer("bare-call", setting, resources, [echoPi]);
   const { sessionId } = await unix.request("session/create", { cwd: setting.directory });
   const command = { type: "get_echo", text };
-  const p99: Record<"direct" | "relay" | "unix" | "tcp", number[]> = { direct: [], relay: [], unix: [], tcp: [] };
+  const p99: Record<"direct" | "relay" | "least" | "unix" | "tcp", number[]> = {
+    ...{ direct: [], relay: [], least: [], unix: [], tcp: [] },
+  };
   const p50 = await interleave(setting.repetitions, {
     direct: () => timed(() => child.request(command), p99.direct),
     relay: () => timed(() => relayed.passOn(command), p99.relay),
+    least: () => timed(() => least.request("session/command", { sessionId, command }), p99.least),
     unix: () => timed(() => unix.request("session/command", { sessionId, command }), p99.unix),
     tcp: () => timed(() => tcp.request("session/command", { sessionId, command }), p99.tcp),
   });
@@ -62,6 +66,11 @@ async function measure(
         unit: "x",
         values: ratios(p50.unix, p50.direct),
         ...(onOneCore && { goals: ["P1"] }),
+      },
+      {
+        name: "p50 through the least that answers a call / a bare relay (unix)",
+        unit: "x",
+        values: ratios(p50.least, p50.relay),
       },
       { name: "p50 through the daemon / direct (tcp)", unit: "x", values: ratios(p50.tcp, p50.direct) },
       { name: "p50 direct", unit: "us", values: p50.direct },
