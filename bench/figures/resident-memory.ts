@@ -101,15 +101,18 @@ async function measureOnce(setting: Setting): Promise<Stages> {
     const stages = { bare: memoryOf(bare.pid ?? -1), fresh };
     const client = await RawClient.open(daemon, "unix", resources);
     const create = () => client.request("session/create", { cwd: setting.directory });
+    const createSlowly = async (count: number): Promise<void> => {
+      for (let i = 0; i < count; i += 1) {
+        await create();
+        await sleep(betweenSessionsMs);
+      }
+    };
     const { sessionId } = await create();
     await client.request("session/subscribe", { sessionId });
     const one = await rested(daemon.pid);
-    for (let i = 0; i < firstSessions; i += 1) await create();
+    await createSlowly(firstSessions);
     const first = await rested(daemon.pid);
-    for (let i = 0; i < furtherSessions; i += 1) {
-      await create();
-      await sleep(betweenSessionsMs);
-    }
+    await createSlowly(furtherSessions);
     const sessions = await rested(daemon.pid);
     await Readers.start({ kind: "clients", daemon, sessions: [sessionId], clients: furtherClients }, resources);
     return { ...stages, one, first, sessions, clients: await rested(daemon.pid) };

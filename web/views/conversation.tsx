@@ -40,7 +40,10 @@ export function Conversation({ conversation }: { readonly conversation: Conversa
               </button>
             </p>
           )}
-          {state.kind === "ready" && <Beginning conversation={conversation} log={log} />}
+          {state.kind === "ready" && (
+            // Another filter shows other rows, between which nothing keeps its place.
+            <Beginning key={conversation.filter.value} conversation={conversation} log={log} />
+          )}
           {groups.map((group, index) => (
             <GroupOfRows
               key={group.id}
@@ -151,15 +154,16 @@ function Beginning({ conversation, log }: BeginningProps): JSX.Element | null {
 
 /** Keeps what is in view in its place when groups come before the first. Browsers do so only where they hold on to a group. */
 function useKeptPlace(log: RefObject<HTMLElement | null>, first: string | undefined): void {
-  const former = useRef(first);
+  const former = useRef<string | undefined>(undefined);
   const { current: box } = log;
-  const place = box?.scrollTop ?? 0;
+  const top = (): number => Number(box?.querySelector(`[data-part="${former.current}"]`)?.getBoundingClientRect().top);
+  // The new groups are not in the document yet: what is before them is rendered first.
+  const place = top();
   useLayoutEffect(() => {
-    const topOf = (id: string | undefined): number | undefined =>
-      box?.querySelector<HTMLElement>(`[data-part="${id}"]`)?.offsetTop;
-    const [before, now] = [topOf(former.current), topOf(first)];
+    const moved = top() - place;
     former.current = first;
-    if (box && before !== undefined && now !== undefined) box.scrollTop = place + before - now;
+    // Not a number: there was no group, or it is gone.
+    if (box && moved) box.scrollTop += moved;
   }, [first]);
 }
 
