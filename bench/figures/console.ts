@@ -294,13 +294,18 @@ async function memoryOfDaemon(browser: Browser, setting: Setting, resources: Res
   await daemon.stop();
   const other = await daemonAfterRun(setting, resources);
   const asker = await RawClient.open(other.daemon, "unix", resources);
+  let answers = 0;
   for (const frame of sent) {
     const text = ids.reduce((former, id, index) => former.replaceAll(id, other.ids[index] ?? ""), frame);
     // The other daemon has another log.
     const { method, params }: Call = JSON.parse(text, (key, value) => (key === "epoch" ? undefined : value));
-    // The page gets refusals as well: some answers are not known without asking pi.
-    await asker.request(method, params).catch(() => {});
+    // The page gets some refusals as well: what is not known without asking pi, and what is off.
+    answers += await asker.request(method, params).then(
+      () => 1,
+      () => 0,
+    );
   }
+  if (answers < sent.length / 2) throw new Error(`Only ${answers} of the page's ${sent.length} calls were answered.`);
   asker.close();
   await sleep(restMs);
   const asked = await other.daemon.collectedMiB();

@@ -9,6 +9,7 @@ import { within } from "../lib/deadline.ts";
 import { drain } from "../lib/drain.ts";
 import { echoPi, rawSource } from "../lib/echo-sources.ts";
 import type { Figure, Row, Setting } from "../lib/figure.ts";
+import { createSessions } from "../lib/many-sessions.ts";
 import { type Memory, memoryOf } from "../lib/process-usage.ts";
 import { RawClient } from "../lib/raw-client.ts";
 import { Readers } from "../lib/readers.ts";
@@ -100,19 +101,13 @@ async function measureOnce(setting: Setting): Promise<Stages> {
     const fresh = await rested(daemon.pid);
     const stages = { bare: memoryOf(bare.pid ?? -1), fresh };
     const client = await RawClient.open(daemon, "unix", resources);
-    const create = () => client.request("session/create", { cwd: setting.directory });
-    const createSlowly = async (count: number): Promise<void> => {
-      for (let i = 0; i < count; i += 1) {
-        await create();
-        await sleep(betweenSessionsMs);
-      }
-    };
-    const { sessionId } = await create();
+    const create = (count: number) => createSessions(client, count, setting.directory, betweenSessionsMs);
+    const [sessionId = ""] = await create(1);
     await client.request("session/subscribe", { sessionId });
     const one = await rested(daemon.pid);
-    await createSlowly(firstSessions);
+    await create(firstSessions);
     const first = await rested(daemon.pid);
-    await createSlowly(furtherSessions);
+    await create(furtherSessions);
     const sessions = await rested(daemon.pid);
     await Readers.start({ kind: "clients", daemon, sessions: [sessionId], clients: furtherClients }, resources);
     return { ...stages, one, first, sessions, clients: await rested(daemon.pid) };

@@ -2,10 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { RawClient } from "./raw-client.ts";
 
 /** The daemon takes 200 creates of a client in 10 s. */
-const everyMs = 52;
+const allowedMs = 52;
 
-/** Creates this many sessions, at the rate that the daemon allows. */
-export async function createSessions(client: RawClient, count: number, cwd: string): Promise<readonly string[]> {
+/** Creates this many sessions, one each `everyMs`. Default: at the rate that the daemon allows. */
+export async function createSessions(
+  client: RawClient,
+  count: number,
+  cwd: string,
+  everyMs = allowedMs,
+): Promise<readonly string[]> {
   const sessions: string[] = [];
   while (sessions.length < count) {
     const rested = sleep(everyMs);

@@ -133,6 +133,7 @@ export class RestoreStage implements AsyncDisposable {
       () => true,
       () => false,
     );
+    // Not a wait: the moment of the death is what tests vary.
     await sleep(afterMs);
     await this.kill();
     const hasListened = await starting;

@@ -153,6 +153,7 @@ export class Actor {
       const called = await this.world.call("session/abort", { sessionId: this.sessionId }, this.random);
       if (called.kind === "result") this.world.ledger.claimed("session/abort", called.result.deliveries);
       if (called.kind === "result" || (called.kind === "refused" && called.error.kind !== "shutting_down")) return;
+      // As for a push: without a busy loop.
       await sleep(5);
     }
   }

@@ -167,6 +167,7 @@ export class SoakEnvironment implements AsyncDisposable {
       const open = this.#peers.filter((peer) => peer.isOpen);
       const peer = random === undefined ? open[0] : open[random.integer(0, open.length - 1)];
       if (peer !== undefined) return peer;
+      // All peers were cut, or the daemon has just ended: looked at again, without a busy loop.
       await sleep(5);
     }
   }
@@ -178,6 +179,7 @@ export class SoakEnvironment implements AsyncDisposable {
       try {
         return await this.#connect();
       } catch {
+        // A refused connection is tried again, without a busy loop.
         await sleep(5);
       }
     }
@@ -229,6 +231,7 @@ export class SoakEnvironment implements AsyncDisposable {
       const left = processesWith(this.processMarker);
       if (left.length === 0) return;
       for (const { pid } of left) signal(pid, "SIGKILL");
+      // The end of a process that another one started is no event.
       await sleep(20);
     }
   }

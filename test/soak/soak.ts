@@ -143,6 +143,7 @@ class Run {
     const deadline = Date.now() + goneWithinMs;
     let left = processesWith(world.processMarker);
     while (left.length > 0 && Date.now() < deadline) {
+      // The end of a process that another one started is no event.
       await sleep(50);
       left = processesWith(world.processMarker);
     }

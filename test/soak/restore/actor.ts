@@ -219,6 +219,7 @@ export class Actor implements AsyncDisposable {
     const deadline = performance.now() + answerTimeoutMs;
     let info = await this.session.get();
     while (info.state === "starting" && performance.now() < deadline) {
+      // The daemon can end meanwhile, and its events with it: the state is asked for again.
       await sleep(50);
       info = await this.session.get();
     }
