@@ -23,6 +23,12 @@ const receiptKey = "bench-receipt";
 const now = (): bigint => process.hrtime.bigint();
 const milliseconds = (from: bigint, to: bigint): number => Number(to - from) / 1e6;
 
+/** Milliseconds after the headers: until the client knew, and until pi's `message_start`, which is the evidence. */
+interface Added {
+  readonly total: number;
+  readonly inPi: number;
+}
+
 /** The time from a push's arrival at the model to the pushing client's knowledge of it. */
 export const pushDelivered: Figure = {
   title: "From the provider's acceptance to the client's resolved `delivered`",
@@ -94,10 +100,11 @@ async function withPi(pi: RealPi, setting: Setting, resources: Resources): Promi
   );
   const session = await client.createSession({ cwd: setting.directory });
   const bare = await startBareReceipts(pi, setting, resources, env);
-  const added = (at: () => Promise<bigint>) => async (): Promise<number> => {
+  const added = (at: () => Promise<bigint>) => async (): Promise<Added> => {
     const askedAt = now();
     const toldAt = await at();
-    return milliseconds(await within(30, "the time of the observer in pi", timeIn(seen, askedAt)), toldAt);
+    const { headersAt, startAt } = await within(30, "the times of the observer in pi", timesIn(seen, askedAt));
+    return { total: milliseconds(headersAt, toldAt), inPi: milliseconds(headersAt, startAt) };
   };
   const pushed = added(async () => {
     const delivery = session.push({ customType: "bench", content: "Hello." });
@@ -106,22 +113,24 @@ async function withPi(pi: RealPi, setting: Setting, resources: Resources): Promi
     return at;
   });
   const reported = added(bare);
-  const figures = { p50: [] as number[], p90: [] as number[], sync: [] as number[] };
+  const figures = { p50: [] as number[], p90: [] as number[], sync: [] as number[], inPi: [] as number[] };
   const least = { p50: [] as number[], p90: [] as number[] };
   for (let repetition = 0; repetition <= setting.repetitions; repetition += 1) {
     const sync = syncMicroseconds(join(setting.directory, "sync"), realRounds) / 1_000;
-    const own: number[] = [];
-    const bares: number[] = [];
+    const own: Added[] = [];
+    const bares: Added[] = [];
     for (let i = 0; i < realRounds; i += 1) {
       own.push(await pushed());
       bares.push(await reported());
     }
     if (repetition === 0) continue;
     figures.sync.push(sync);
-    for (const [of, samples] of [
+    figures.inPi.push(median(own.map(({ inPi }) => inPi)));
+    for (const [of, all] of [
       [figures, own],
       [least, bares],
     ] as const) {
+      const samples = all.map(({ total }) => total);
       of.p50.push(quantile(samples, 0.5));
       of.p90.push(quantile(samples, 0.9));
     }
@@ -146,6 +155,7 @@ async function withPi(pi: RealPi, setting: Setting, resources: Resources): Promi
       unit: "x",
       values: ratios(figures.p90, least.p90),
     },
+    { name: `pi ${pi.version}: from the headers to message_start in pi, p50`, unit: "ms", values: figures.inPi },
     { name: `pi ${pi.version}: one sync, p50`, unit: "ms", values: figures.sync },
   ];
 }
@@ -181,26 +191,34 @@ async function startProviderProcess(resources: Resources): Promise<ProviderAddre
   return JSON.parse(String(line)) as ProviderAddress;
 }
 
-/** The newest time in the file, once it is later than the other one. */
-async function timeIn(file: string, after: bigint): Promise<bigint> {
+/** The newest times in the file, once they are later than the other one. */
+async function timesIn(file: string, after: bigint): Promise<{ readonly headersAt: bigint; readonly startAt: bigint }> {
   for (;;) {
-    const at = existsSync(file) ? BigInt(readFileSync(file, "utf8").split("\n").at(-2) ?? 0) : 0n;
-    if (at > after) return at;
+    const line = existsSync(file) ? readFileSync(file, "utf8").split("\n").at(-2) : undefined;
+    const [headersAt = 0n, startAt = 0n] = line?.split(" ").map(BigInt) ?? [];
+    if (headersAt > after) return { headersAt, startAt };
     await sleep(1);
   }
 }
 
-/** Writes the time to a file when the message has ended, so that writing delays nobody. It tells the bare program at once. */
+/**
+ * Writes the times to a file when the message has ended, so that writing delays nothing. It tells the bare program at
+ * once.
+ */
 function bareObserver(file: string): string {
   return `import { appendFileSync } from "node:fs";
-let at = 0n;
+let headersAt = 0n;
+let startAt = 0n;
 export default function (pi) {
   pi.on("after_provider_response", (_event, { ui }) => {
-    at = process.hrtime.bigint();
+    headersAt = process.hrtime.bigint();
     if (process.env.BENCH_RECEIPT !== undefined) ui.setStatus(process.env.BENCH_RECEIPT, "{}");
   });
+  pi.on("message_start", ({ message }) => {
+    if (message.role === "assistant") startAt = process.hrtime.bigint();
+  });
   pi.on("message_end", ({ message }) => {
-    if (message.role === "assistant") appendFileSync(${JSON.stringify(file)}, \`\${at}\\n\`);
+    if (message.role === "assistant") appendFileSync(${JSON.stringify(file)}, \`\${headersAt} \${startAt}\\n\`);
   });
 }
 `;

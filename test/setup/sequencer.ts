@@ -4,6 +4,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const longest = [
   "test/e2e/once/soak-planted.test.ts",
   "test/e2e/soak.test.ts",
+  "test/e2e/live-restore/edges.test.ts",
   "test/e2e/matrix/deaths.test.ts",
   "test/e2e/matrix/inside.test.ts",
 ];

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
-import { runs } from "../../../cli/process-facts.ts";
-import { HostProcess } from "../../../cli/try/host-process.ts";
-import { connect } from "../../../client/index.ts";
-import { piUnderTest } from "../../helpers/pi-versions.ts";
+import { runs } from "../../../../cli/process-facts.ts";
+import { HostProcess } from "../../../../cli/try/host-process.ts";
+import { connect } from "../../../../client/index.ts";
+import { piUnderTest } from "../../../helpers/pi-versions.ts";
 
 test("the tour of try: a tool, a push that is delivered into the run, a question and what follows from its answer", async () => {
   const host = new HostProcess({ pi: piUnderTest().cli, env: process.env });

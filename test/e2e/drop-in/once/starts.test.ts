@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { expect, test } from "vitest";
-import { answer, hold } from "../../../provider/reply.ts";
-import { piUnderTest } from "../../helpers/pi-versions.ts";
-import { dropInMain } from "./program.ts";
-import { Front, type Scene, scene, started } from "./stage.ts";
+import { answer, hold } from "../../../../provider/reply.ts";
+import { piUnderTest } from "../../../helpers/pi-versions.ts";
+import { dropInMain } from "../program.ts";
+import { Front, type Scene, scene, started } from "../stage.ts";
 
 interface Ended {
   readonly code: number | null;

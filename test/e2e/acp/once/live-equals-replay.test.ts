@@ -2,17 +2,17 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import { expect, test } from "vitest";
-import { LiveUpdates, type LiveUpdatesOptions } from "../../../acp/updates/live-updates.ts";
-import type { Replay } from "../../../acp/updates/replay.ts";
-import type { Client, SessionHandle } from "../../../client/index.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, hold, status, thinking } from "../../../provider/reply.ts";
-import type { Step } from "../../../provider/script.ts";
-import { clientState } from "../../helpers/acp-client-state.ts";
-import { type Entries, replay } from "../../helpers/acp-replay.ts";
-import { expectValidUpdates } from "../../helpers/acp-schema.ts";
-import { startStage } from "../../helpers/stage.ts";
-import type { Unchecked } from "../../helpers/unchecked.ts";
+import { LiveUpdates, type LiveUpdatesOptions } from "../../../../acp/updates/live-updates.ts";
+import type { Replay } from "../../../../acp/updates/replay.ts";
+import type { Client, SessionHandle } from "../../../../client/index.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, hold, status, thinking } from "../../../../provider/reply.ts";
+import type { Step } from "../../../../provider/script.ts";
+import { clientState } from "../../../helpers/acp-client-state.ts";
+import { type Entries, replay } from "../../../helpers/acp-replay.ts";
+import { expectValidUpdates } from "../../../helpers/acp-schema.ts";
+import { startStage } from "../../../helpers/stage.ts";
+import type { Unchecked } from "../../../helpers/unchecked.ts";
 
 interface Recorded {
   readonly event: Unchecked;

@@ -2,15 +2,15 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { KeeperLimits } from "../../protocol/keeper.ts";
-import { createAgentDir } from "../../provider/agent-dir.ts";
-import { Gate } from "../../provider/gate.ts";
-import { answer, call, hold } from "../../provider/reply.ts";
-import type { Step } from "../../provider/script.ts";
-import { startProvider } from "../../provider/server.ts";
-import { type Kept, keep, RawConnection } from "../helpers/kept.ts";
-import { piUnderTest } from "../helpers/pi-versions.ts";
-import type { Unchecked } from "../helpers/unchecked.ts";
+import type { KeeperLimits } from "../../../protocol/keeper.ts";
+import { createAgentDir } from "../../../provider/agent-dir.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, call, hold } from "../../../provider/reply.ts";
+import type { Step } from "../../../provider/script.ts";
+import { startProvider } from "../../../provider/server.ts";
+import { type Kept, keep, RawConnection } from "../../helpers/kept.ts";
+import { piUnderTest } from "../../helpers/pi-versions.ts";
+import type { Unchecked } from "../../helpers/unchecked.ts";
 
 const lean = ["-ne", "-np", "-ns", "-nc", "--no-themes"];
 

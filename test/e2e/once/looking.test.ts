@@ -1,13 +1,13 @@
 import { existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { SessionHandle, WireError } from "../../client/index.ts";
-import { type MethodRow, takesCached } from "../../protocol/method-row.ts";
-import { type MethodName, methods } from "../../protocol/methods.ts";
-import { answer, call, status } from "../../provider/reply.ts";
-import { fallAsleep } from "../helpers/asleep.ts";
-import { startForeignPi } from "../helpers/foreign-pi.ts";
-import { type Stage, startStage } from "../helpers/stage.ts";
+import type { SessionHandle, WireError } from "../../../client/index.ts";
+import { type MethodRow, takesCached } from "../../../protocol/method-row.ts";
+import { type MethodName, methods } from "../../../protocol/methods.ts";
+import { answer, call, status } from "../../../provider/reply.ts";
+import { fallAsleep } from "../../helpers/asleep.ts";
+import { startForeignPi } from "../../helpers/foreign-pi.ts";
+import { type Stage, startStage } from "../../helpers/stage.ts";
 
 /** The reading methods of the table that start no pi, grouped by the source of their answers. */
 const questions = (from: "file" | "cached") =>

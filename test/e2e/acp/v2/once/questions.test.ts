@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { answer, call } from "../../../../provider/reply.ts";
-import type { Unchecked } from "../../../helpers/unchecked.ts";
-import { openScene } from "./scene.ts";
+import { answer, call } from "../../../../../provider/reply.ts";
+import type { Unchecked } from "../../../../helpers/unchecked.ts";
+import { openScene } from "../scene.ts";
 
 const asksFirst = answer(call("bash", { command: "echo ask-first" }));
 

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, hold } from "../../../provider/reply.ts";
-import { piUnderTest } from "../../helpers/pi-versions.ts";
-import { RestoreStage } from "../../helpers/restore-stage.ts";
-import { dropInMain } from "./program.ts";
-import { Front, started } from "./stage.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, hold } from "../../../../provider/reply.ts";
+import { piUnderTest } from "../../../helpers/pi-versions.ts";
+import { RestoreStage } from "../../../helpers/restore-stage.ts";
+import { dropInMain } from "../program.ts";
+import { Front, started } from "../stage.ts";
 
 const words = (from: number, count: number): string[] => Array.from({ length: count }, (_, n) => `word${from + n} `);
 

@@ -2,11 +2,11 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, hold, status } from "../../../provider/reply.ts";
-import { patience } from "../../helpers/patience.ts";
-import type { Editor, Json } from "./editor.ts";
-import { Scene } from "./scene.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, hold, status } from "../../../../provider/reply.ts";
+import { patience } from "../../../helpers/patience.ts";
+import type { Editor, Json } from "../editor.ts";
+import { Scene } from "../scene.ts";
 
 test("a prompt with tools is answered after all of its updates", async () => {
   await using scene = await Scene.open([

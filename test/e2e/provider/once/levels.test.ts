@@ -1,12 +1,12 @@
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
-import { httpCall, type ProviderEvent } from "../../../client/index.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, delayed, hold, status } from "../../../provider/reply.ts";
-import { shareStage } from "../../helpers/shared-stage.ts";
-import { startStage } from "../../helpers/stage.ts";
-import { type Watcher, watch } from "../../helpers/watcher.ts";
+import { httpCall, type ProviderEvent } from "../../../../client/index.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, delayed, hold, status } from "../../../../provider/reply.ts";
+import { shareStage } from "../../../helpers/shared-stage.ts";
+import { startStage } from "../../../helpers/stage.ts";
+import { type Watcher, watch } from "../../../helpers/watcher.ts";
 
 const shared = shareStage();
 const mebibyte = 1024 * 1024;

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import type { SessionHandle } from "../../../client/index.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, hold, thinking } from "../../../provider/reply.ts";
-import type { Conversation } from "../../../web/state/conversation.ts";
-import { patience } from "../../helpers/patience.ts";
-import { shareStage } from "../../helpers/shared-stage.ts";
-import { itemsOf, loaded, messagesOf, open, TurnPage } from "./pages.ts";
+import type { SessionHandle } from "../../../../client/index.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, hold, thinking } from "../../../../provider/reply.ts";
+import type { Conversation } from "../../../../web/state/conversation.ts";
+import { patience } from "../../../helpers/patience.ts";
+import { shareStage } from "../../../helpers/shared-stage.ts";
+import { itemsOf, loaded, messagesOf, open, TurnPage } from "../pages.ts";
 
 const shared = shareStage();
 

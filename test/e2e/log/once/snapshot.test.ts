@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, hold } from "../../../provider/reply.ts";
-import { startStage } from "../../helpers/stage.ts";
-import { watch } from "../../helpers/watcher.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, hold } from "../../../../provider/reply.ts";
+import { startStage } from "../../../helpers/stage.ts";
+import { watch } from "../../../helpers/watcher.ts";
 
 interface Subscribed {
   readonly cursor: number;

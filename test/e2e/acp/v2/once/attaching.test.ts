@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { Gate } from "../../../../provider/gate.ts";
-import { answer, call, hold, status, thinking } from "../../../../provider/reply.ts";
-import { patience } from "../../../helpers/patience.ts";
-import { openScene } from "./scene.ts";
+import { Gate } from "../../../../../provider/gate.ts";
+import { answer, call, hold, status, thinking } from "../../../../../provider/reply.ts";
+import { patience } from "../../../../helpers/patience.ts";
+import { openScene } from "../scene.ts";
 
 const start = { type: "start" };
 

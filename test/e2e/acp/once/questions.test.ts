@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { answer, call } from "../../../provider/reply.ts";
-import type { Editor, Json } from "./editor.ts";
-import { Scene, transports } from "./scene.ts";
+import { answer, call } from "../../../../provider/reply.ts";
+import type { Editor, Json } from "../editor.ts";
+import { Scene, transports } from "../scene.ts";
 
 const asksFirst = answer(call("bash", { command: "echo ask-first" }));
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { Result } from "../../protocol/methods.ts";
-import { answer, call, thinking } from "../../provider/reply.ts";
-import { fallAsleep } from "../helpers/asleep.ts";
-import { shareStage } from "../helpers/shared-stage.ts";
+import type { Result } from "../../../protocol/methods.ts";
+import { answer, call, thinking } from "../../../provider/reply.ts";
+import { fallAsleep } from "../../helpers/asleep.ts";
+import { shareStage } from "../../helpers/shared-stage.ts";
 
 const shared = shareStage({ agent: { settings: { compaction: { keepRecentTokens: 100 } } } });
 

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { answer, call, thinking } from "../../../provider/reply.ts";
-import { startStage } from "../../helpers/stage.ts";
+import { answer, call, thinking } from "../../../../provider/reply.ts";
+import { startStage } from "../../../helpers/stage.ts";
 
-const emitting = join(import.meta.dirname, "..", "..", "fixtures", "extension", "emitting.ts");
+const emitting = join(import.meta.dirname, "..", "..", "..", "fixtures", "extension", "emitting.ts");
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const sum = (values: Readonly<Record<string, number>>) => Object.values(values).reduce((all, one) => all + one, 0);
 

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import type { Client, ConnectionEvent, SessionHandle } from "../../../client/index.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, delayed, hold } from "../../../provider/reply.ts";
-import type { Step } from "../../../provider/script.ts";
-import { piUnderTest } from "../../helpers/pi-versions.ts";
-import { RestoreStage } from "../../helpers/restore-stage.ts";
+import type { Client, ConnectionEvent, SessionHandle } from "../../../../client/index.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, delayed, hold } from "../../../../provider/reply.ts";
+import type { Step } from "../../../../provider/script.ts";
+import { piUnderTest } from "../../../helpers/pi-versions.ts";
+import { RestoreStage } from "../../../helpers/restore-stage.ts";
 
 // What a program sees that uses the client library while a daemon is killed and the next one starts.
 

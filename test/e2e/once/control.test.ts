@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { type Client, connect, type WireError } from "../../client/index.ts";
-import { Gate } from "../../provider/gate.ts";
-import { answer, delayed, hold } from "../../provider/reply.ts";
-import { Notifications, type Told } from "../helpers/notifications.ts";
-import { startStage } from "../helpers/stage.ts";
+import { type Client, connect, type WireError } from "../../../client/index.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, delayed, hold } from "../../../provider/reply.ts";
+import { Notifications, type Told } from "../../helpers/notifications.ts";
+import { startStage } from "../../helpers/stage.ts";
 
 const kindOf = (attempt: Promise<unknown>): Promise<string> =>
   attempt.then(

@@ -2,14 +2,14 @@ import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import { connect } from "../../../client/index.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, hold } from "../../../provider/reply.ts";
-import { startDaemon } from "../../../server/daemon.ts";
-import { exists } from "../../../server/pi/processes.ts";
-import { patience } from "../../helpers/patience.ts";
-import { piUnderTest } from "../../helpers/pi-versions.ts";
-import { Scene } from "./scene.ts";
+import { connect } from "../../../../client/index.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, hold } from "../../../../provider/reply.ts";
+import { startDaemon } from "../../../../server/daemon.ts";
+import { exists } from "../../../../server/pi/processes.ts";
+import { patience } from "../../../helpers/patience.ts";
+import { piUnderTest } from "../../../helpers/pi-versions.ts";
+import { Scene } from "../scene.ts";
 
 // Children to which no daemon comes back, and children that another daemon finds.
 

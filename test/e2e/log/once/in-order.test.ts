@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { WebSocket } from "ws";
-import type { DaemonFile } from "../../../protocol/daemon-file.ts";
-import { WEBSOCKET_PATH } from "../../../protocol/wire.ts";
-import { answer, call } from "../../../provider/reply.ts";
-import { startStage } from "../../helpers/stage.ts";
-import { isEvent, teedPi } from "../../helpers/teed-pi.ts";
+import type { DaemonFile } from "../../../../protocol/daemon-file.ts";
+import { WEBSOCKET_PATH } from "../../../../protocol/wire.ts";
+import { answer, call } from "../../../../provider/reply.ts";
+import { startStage } from "../../../helpers/stage.ts";
+import { isEvent, teedPi } from "../../../helpers/teed-pi.ts";
 
 interface Received {
   readonly id?: number;

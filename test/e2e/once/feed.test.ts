@@ -1,16 +1,16 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type Client, connect, type DaemonEvent } from "../../client/index.ts";
-import type { DaemonFile } from "../../protocol/daemon-file.ts";
-import { Gate } from "../../provider/gate.ts";
-import { answer, delayed, hold } from "../../provider/reply.ts";
-import { TestEventSource } from "../helpers/event-source.ts";
-import { FeedFold, stateOf } from "../helpers/feed-fold.ts";
-import { startKillableStage } from "../helpers/killable-stage.ts";
-import { endingWithDaemon } from "../helpers/stage.ts";
+import { type Client, connect, type DaemonEvent } from "../../../client/index.ts";
+import type { DaemonFile } from "../../../protocol/daemon-file.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, delayed, hold } from "../../../provider/reply.ts";
+import { TestEventSource } from "../../helpers/event-source.ts";
+import { FeedFold, stateOf } from "../../helpers/feed-fold.ts";
+import { startKillableStage } from "../../helpers/killable-stage.ts";
+import { endingWithDaemon } from "../../helpers/stage.ts";
 
-const extension = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
+const extension = join(import.meta.dirname, "..", "..", "fixtures", "extension", "asking.ts");
 
 type Fits = (event: DaemonEvent) => boolean;
 

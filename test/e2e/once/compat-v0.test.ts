@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { WebSocket } from "ws";
-import type { DaemonFile } from "../../protocol/daemon-file.ts";
-import { COMPAT_PATH, COMPAT_SUBPROTOCOL } from "../../protocol/wire.ts";
-import { Gate } from "../../provider/gate.ts";
-import { answer, hold } from "../../provider/reply.ts";
-import { startStage } from "../helpers/stage.ts";
-import type { Unchecked } from "../helpers/unchecked.ts";
+import type { DaemonFile } from "../../../protocol/daemon-file.ts";
+import { COMPAT_PATH, COMPAT_SUBPROTOCOL } from "../../../protocol/wire.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, hold } from "../../../provider/reply.ts";
+import { startStage } from "../../helpers/stage.ts";
+import type { Unchecked } from "../../helpers/unchecked.ts";
 
 interface Answer {
   readonly result?: Unchecked;

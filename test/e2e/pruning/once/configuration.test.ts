@@ -1,12 +1,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { SessionHandle } from "../../../client/index.ts";
-import { defaultPruning } from "../../../protocol/pruning/config.ts";
-import type { PruningOptions } from "../../../protocol/pruning/options.ts";
-import type { LogEntry } from "../../../provider/log.ts";
-import { fallAsleep } from "../../helpers/asleep.ts";
-import { type Stage, startStage } from "../../helpers/stage.ts";
+import type { SessionHandle } from "../../../../client/index.ts";
+import { defaultPruning } from "../../../../protocol/pruning/config.ts";
+import type { PruningOptions } from "../../../../protocol/pruning/options.ts";
+import type { LogEntry } from "../../../../provider/log.ts";
+import { fallAsleep } from "../../../helpers/asleep.ts";
+import { type Stage, startStage } from "../../../helpers/stage.ts";
 
 let stage: Stage;
 beforeAll(async () => {

@@ -3,11 +3,11 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { createValidator } from "../../../protocol/validation.ts";
-import { answer, call } from "../../../provider/reply.ts";
-import { type Stage, startStage } from "../../helpers/stage.ts";
+import { createValidator } from "../../../../protocol/validation.ts";
+import { answer, call } from "../../../../provider/reply.ts";
+import { type Stage, startStage } from "../../../helpers/stage.ts";
 
-const examples = join(import.meta.dirname, "..", "..", "..", "examples");
+const examples = join(import.meta.dirname, "..", "..", "..", "..", "examples");
 const pushed = "The nightly build is green.";
 
 /** Runs a program in the stage's directory, like a user of that stage's daemon. */

@@ -1,13 +1,13 @@
 import { renameSync } from "node:fs";
 import { expect, test } from "vitest";
-import type { Client, SessionHandle, SessionInfo } from "../../client/index.ts";
-import { Gate } from "../../provider/gate.ts";
-import { answer, call, hold } from "../../provider/reply.ts";
-import { fallAsleep } from "../helpers/asleep.ts";
-import { startKillableStage } from "../helpers/killable-stage.ts";
-import { patience } from "../helpers/patience.ts";
-import { shareStage } from "../helpers/shared-stage.ts";
-import { endingWithDaemon } from "../helpers/stage.ts";
+import type { Client, SessionHandle, SessionInfo } from "../../../client/index.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, call, hold } from "../../../provider/reply.ts";
+import { fallAsleep } from "../../helpers/asleep.ts";
+import { startKillableStage } from "../../helpers/killable-stage.ts";
+import { patience } from "../../helpers/patience.ts";
+import { shareStage } from "../../helpers/shared-stage.ts";
+import { endingWithDaemon } from "../../helpers/stage.ts";
 
 const compaction = { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 };
 const shared = shareStage({ agent: { settings: { compaction } } });

@@ -1,12 +1,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { Gate } from "../../../../provider/gate.ts";
-import { answer, call, hold, status, thinking } from "../../../../provider/reply.ts";
-import { patience } from "../../../helpers/patience.ts";
-import type { Unchecked } from "../../../helpers/unchecked.ts";
-import type { SdkClient } from "./client.ts";
-import { openScene, type SceneOfTwo } from "./scene.ts";
+import { Gate } from "../../../../../provider/gate.ts";
+import { answer, call, hold, status, thinking } from "../../../../../provider/reply.ts";
+import { patience } from "../../../../helpers/patience.ts";
+import type { Unchecked } from "../../../../helpers/unchecked.ts";
+import type { SdkClient } from "../client.ts";
+import { openScene, type SceneOfTwo } from "../scene.ts";
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 

@@ -3,13 +3,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import { expect, test, vi } from "vitest";
-import { type Client, connect } from "../../client/index.ts";
-import { Gate } from "../../provider/gate.ts";
-import { answer, call, hold } from "../../provider/reply.ts";
-import { fallAsleep } from "../helpers/asleep.ts";
-import { startKillableStage } from "../helpers/killable-stage.ts";
-import { patience } from "../helpers/patience.ts";
-import { type Stage, startStage } from "../helpers/stage.ts";
+import { type Client, connect } from "../../../client/index.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, call, hold } from "../../../provider/reply.ts";
+import { fallAsleep } from "../../helpers/asleep.ts";
+import { startKillableStage } from "../../helpers/killable-stage.ts";
+import { patience } from "../../helpers/patience.ts";
+import { type Stage, startStage } from "../../helpers/stage.ts";
 
 /** Prints a hash, so that the value itself is in no transcript. */
 const hashOfPlanted = 'printf %s "$PLANTED" | sha256sum';

@@ -1,13 +1,13 @@
 import { copyFileSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { DeliveryState } from "../../../protocol/delivery.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, delayed, hold } from "../../../provider/reply.ts";
-import { exists } from "../../../server/pi/processes.ts";
-import { patience } from "../../helpers/patience.ts";
-import { copyStore } from "../../helpers/stored.ts";
-import { Scene } from "./scene.ts";
+import type { DeliveryState } from "../../../../protocol/delivery.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, delayed, hold } from "../../../../provider/reply.ts";
+import { exists } from "../../../../server/pi/processes.ts";
+import { patience } from "../../../helpers/patience.ts";
+import { copyStore } from "../../../helpers/stored.ts";
+import { Scene } from "../scene.ts";
 
 // The store loses its newest entries, and the pi of the killed daemon lives: it has done more than the store says.
 

@@ -1,10 +1,10 @@
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { answer } from "../../../provider/reply.ts";
-import { fallAsleep } from "../../helpers/asleep.ts";
-import type { Unchecked } from "../../helpers/unchecked.ts";
-import { Scene, transports } from "./scene.ts";
+import { answer } from "../../../../provider/reply.ts";
+import { fallAsleep } from "../../../helpers/asleep.ts";
+import type { Unchecked } from "../../../helpers/unchecked.ts";
+import { Scene, transports } from "../scene.ts";
 
 describe.each(transports)("over %s", (over) => {
   test("initialize says what the agent can, also a second time, and everything before it is refused", async () => {

@@ -1,13 +1,13 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { SessionHandle } from "../../../client/index.ts";
-import { MAX_CONFIGURATION_BYTES } from "../../../protocol/configuration/whole.ts";
-import { defaultOptimisation, leanOptimisation } from "../../../protocol/optimisation/config.ts";
-import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
-import { answer, call } from "../../../provider/reply.ts";
-import { fallAsleep } from "../../helpers/asleep.ts";
-import { type Stage, startStage } from "../../helpers/stage.ts";
+import type { SessionHandle } from "../../../../client/index.ts";
+import { MAX_CONFIGURATION_BYTES } from "../../../../protocol/configuration/whole.ts";
+import { defaultOptimisation, leanOptimisation } from "../../../../protocol/optimisation/config.ts";
+import type { OptimisationOptions } from "../../../../protocol/optimisation/options.ts";
+import { answer, call } from "../../../../provider/reply.ts";
+import { fallAsleep } from "../../../helpers/asleep.ts";
+import { type Stage, startStage } from "../../../helpers/stage.ts";
 
 let stage: Stage;
 beforeAll(async () => {
