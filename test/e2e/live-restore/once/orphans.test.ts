@@ -1,4 +1,6 @@
-import { readdirSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pino } from "pino";
 import { expect, test } from "vitest";
@@ -137,4 +139,47 @@ test("a daemon on another state directory does not get the file of a pi that wai
     await rival.stop();
   }
   await scene.check();
+});
+
+test("a start that fails ends what a killed daemon's other children left, and no surviving run", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open({ script: [answer("I thi", hold(gate), "nk.")] });
+  const { session, stage } = scene;
+  const run = session.prompt("Think.").settled();
+  run.catch(() => {});
+  await gate.reached;
+  await stage.kill();
+  const leftover = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000); console.log()"], {
+    env: { ...process.env, PI_RPCD_CHILD: "a-leftover" },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const gone = once(leftover, "exit");
+  await once(leftover.stdout, "data");
+  appendFileSync(join(stage.stateDir, "children.jsonl"), '{"id":"a-leftover"}\n');
+  await expect(stage.start(["env", "PI_RPCD_PI=/missing"])).rejects.toThrow("at its start");
+  expect(stage.faults.splice(0)).toHaveLength(1);
+  await gone;
+  await stage.start();
+  gate.open();
+  expect(await run).toMatchObject({ outcome: "settled" });
+  await scene.check();
+});
+
+test("a session that was being closed when the daemon died leaves no pi", async () => {
+  const gate = new Gate();
+  await using scene = await Scene.open({ script: [answer("I thi", hold(gate), "nk.")] });
+  const { session, client, stage, pid } = scene;
+  session.prompt("Think.").catch(() => {});
+  await gate.reached;
+  scene.suspend();
+  const closed = session.close().catch((error: unknown) => error);
+  await client.call("daemon/info", {});
+  await stage.replace();
+  scene.resume();
+  await closed;
+  await session.close().catch((error: unknown) => {
+    expect(error).toMatchObject({ kind: "session_not_found" });
+  });
+  await expect.poll(() => exists(pid), patience).toBe(false);
+  await expect(session.get()).rejects.toMatchObject({ kind: "session_not_found" });
 });
