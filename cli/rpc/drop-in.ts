@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { stateDirectory } from "../../client/discovery.ts";
 import { defined } from "../../protocol/objects.ts";
 import { createValidator } from "../../protocol/validation.ts";
-import { writerOf } from "../../server/pi/lease.ts";
 import { editorClient } from "../editor-client.ts";
 import { CommandError } from "../errors.ts";
 import type { CreateOptions } from "./carried-options.ts";
@@ -139,6 +138,7 @@ async function fallBack(
   note(env, `became pi: ${reason}`);
   // Most starts need nothing of it, and start sooner without it.
   const { becomePi, countedHop, ownPi } = await import("./become-pi.ts");
+  const { writerOf } = await import("../../server/pi/lease.ts");
   // Also for the search for pi, which may start wrappers.
   Object.assign(process.env, countedHop(env));
   const named = session && (await namedFile(session, { cwd: process.cwd(), env, sessionDir }));

@@ -3,8 +3,8 @@ import type { FileHandle } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { limits } from "../configuration/limits.ts";
 import { Slices } from "../lib/slices.ts";
-import { checkFile, unusable } from "../pi/lease.ts";
-import { openSessionFile } from "../pi/open-file.ts";
+import { checkFile } from "../pi/lease.ts";
+import { openSessionFile, unusable } from "../pi/open-file.ts";
 import type { SessionFileOwner } from "../pi/session-paths.ts";
 import { headerIn, maxHeaderBytes, newestVersion } from "../pi/stored-header.ts";
 

@@ -2,7 +2,8 @@ import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Logger } from "pino";
 import type { WireError } from "../../protocol/errors.ts";
-import { Lease, type LeaseChild, type LeaseTaker, unusable } from "../pi/lease.ts";
+import { Lease, type LeaseChild, type LeaseTaker } from "../pi/lease.ts";
+import { unusable } from "../pi/open-file.ts";
 
 export interface LeaseHoldOptions {
   readonly taker: LeaseTaker;

@@ -2,8 +2,8 @@ import type { FileHandle } from "node:fs/promises";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { requireBounded, requireNoCycle } from "../pi/entry-check.ts";
-import { checkFile, unusable } from "../pi/lease.ts";
-import { openSessionFile } from "../pi/open-file.ts";
+import { checkFile } from "../pi/lease.ts";
+import { openSessionFile, unusable } from "../pi/open-file.ts";
 import { requireOwnHeader, type SessionFileOwner } from "../pi/session-paths.ts";
 import type { StoredSession } from "../store/stored-session.ts";
 

@@ -4,8 +4,7 @@ import { dirname, join } from "node:path";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { EntryCheck } from "./entry-check.ts";
 import { allHeads, headOf } from "./file-mark.ts";
-import { unusable } from "./lease.ts";
-import { openSessionFile } from "./open-file.ts";
+import { openSessionFile, unusable } from "./open-file.ts";
 import { header, type SessionFileRequest } from "./session-file.ts";
 import { readStoredHeader } from "./stored-header.ts";
 

@@ -1,7 +1,6 @@
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { isRecord } from "../../protocol/objects.ts";
-import { unusable } from "./lease.ts";
-import { openSessionFile } from "./open-file.ts";
+import { openSessionFile, unusable } from "./open-file.ts";
 import { isBounded, MAX_DEPTH, MAX_PARTS } from "./structure.ts";
 
 /** A longer line is skipped. */

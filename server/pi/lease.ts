@@ -7,8 +7,8 @@ import type { SessionFileReason } from "../../protocol/custody.ts";
 import { WireError } from "../../protocol/errors.ts";
 import { isRecord } from "../../protocol/objects.ts";
 import { limits } from "../configuration/limits.ts";
-import { exhaustion } from "./exhaustion.ts";
 import { type HolderLife, holderOf, isLeaseHolder, type LeaseHolder, lifeOf, thisHolder } from "./lease-holder.ts";
+import { unusable } from "./open-file.ts";
 import { endMarked, marked } from "./processes.ts";
 
 /** The JSON content of a lease file. */
@@ -344,12 +344,6 @@ export function checkFile(file: string): void {
   if (found.uid !== process.getuid?.()) throw unusable(file, "foreign_owner", "belongs to another user");
   if (found.nlink > 1)
     throw unusable(file, "hard_link", `has ${found.nlink} hard links, and a lease protects only one`);
-}
-
-export function unusable(file: string, reason: SessionFileReason, words: string, cause?: unknown): WireError {
-  const message = `pi's session file ${file} ${words}.`;
-  // If the daemon cannot open more files, the file itself is not the problem.
-  return exhaustion(cause) ?? new WireError("session_file_unusable", message, { file, reason }, { cause });
 }
 
 const reasons: Readonly<Record<string, readonly [reason: SessionFileReason, words: string]>> = {

@@ -1,6 +1,8 @@
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { unusable } from "./lease.ts";
+import type { SessionFileReason } from "../../protocol/custody.ts";
+import { WireError } from "../../protocol/errors.ts";
+import { exhaustion } from "./exhaustion.ts";
 
 /** A pipe is opened without waiting for its writer. */
 const readFlags = constants.O_RDONLY | constants.O_NONBLOCK;
@@ -35,4 +37,11 @@ export function openSessionFileSync(file: string): number {
 function named(file: string, error: unknown): unknown {
   const { code } = error as NodeJS.ErrnoException;
   return code === "ENOENT" ? error : unusable(file, "unreadable", `cannot be read (${code})`, error);
+}
+
+/** An error about a session file: `words` say what it is, after its path. */
+export function unusable(file: string, reason: SessionFileReason, words: string, cause?: unknown): WireError {
+  const message = `pi's session file ${file} ${words}.`;
+  // If the daemon cannot open more files, the file itself is not the problem.
+  return exhaustion(cause) ?? new WireError("session_file_unusable", message, { file, reason }, { cause });
 }

@@ -1,6 +1,7 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, sep } from "node:path";
-import { checkFile, unusable } from "./lease.ts";
+import { checkFile } from "./lease.ts";
+import { unusable } from "./open-file.ts";
 import { readStoredHeader } from "./stored-header.ts";
 
 /**

@@ -1,7 +1,6 @@
 import { closeSync, readSync } from "node:fs";
 import { isRecord } from "../../protocol/objects.ts";
-import { unusable } from "./lease.ts";
-import { openSessionFileSync } from "./open-file.ts";
+import { openSessionFileSync, unusable } from "./open-file.ts";
 
 /** The first line of a session file. */
 export interface StoredHeader {

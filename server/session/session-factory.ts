@@ -17,7 +17,7 @@ import { withoutLinks } from "../lib/real-path.ts";
 import type { ChildEnvironments } from "../pi/child-environment.ts";
 import { ChildMcpServers } from "../pi/child-mcp-servers.ts";
 import { diskFull, exhaustion } from "../pi/exhaustion.ts";
-import { unusable } from "../pi/lease.ts";
+import { unusable } from "../pi/open-file.ts";
 import { sessionFilePath } from "../pi/session-file.ts";
 import { requireOwnFile } from "../pi/session-paths.ts";
 import type { StoredSession } from "../store/stored-session.ts";

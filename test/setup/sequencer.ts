@@ -2,6 +2,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** These take a minute or more each, so none of them should start last. */
 const longest = [
+  "test/e2e/drop-in/twins.test.ts",
   "test/e2e/once/soak-planted.test.ts",
   "test/e2e/soak.test.ts",
   "test/e2e/live-restore/edges.test.ts",

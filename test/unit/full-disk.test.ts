@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { WireError } from "../../protocol/errors.ts";
 import { StartError } from "../../server/lib/start-error.ts";
 import { diskFull } from "../../server/pi/exhaustion.ts";
-import { unusable } from "../../server/pi/lease.ts";
+import { unusable } from "../../server/pi/open-file.ts";
 import { namedStartError } from "../../server/start-errors.ts";
 import { checkStore, openStore } from "../../server/store/open-store.ts";
 

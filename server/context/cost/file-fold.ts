@@ -5,7 +5,7 @@ import { CostFold } from "../../../context/cost/fold.ts";
 import { COST_MARK_TYPE } from "../../../context/cost/marks.ts";
 import { RequestList } from "../../../context/cost/request-list.ts";
 import { JsonlSplitter } from "../../../protocol/jsonl.ts";
-import { unusable } from "../../pi/lease.ts";
+import { unusable } from "../../pi/open-file.ts";
 
 /** A longer entry is ignored without reading it as a whole, because other programs may write files of any size. */
 const maxEntryBytes = 4 * 1024 * 1024;

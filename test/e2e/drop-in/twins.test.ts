@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { piUnderTest } from "../../helpers/pi-versions.ts";
+import { isThorough, piUnderTest } from "../../helpers/pi-versions.ts";
 import { dropInProgram, piProgram } from "./program.ts";
 import type { Scenario } from "./scenario.ts";
 import { scenarios } from "./scenarios/all.ts";
@@ -28,7 +28,10 @@ test("pi writes the same records each time", async () => {
   expect(found).toEqual([]);
 });
 
-test.for(scenarios.map((scenario) => [scenario.name, scenario] as const))(
+/** All scenarios on the newest pi, otherwise every third and those that are known to differ. */
+const compared = scenarios.filter(({ known }, index) => isThorough() || index % 3 === 0 || known !== undefined);
+
+test.for(compared.map((scenario) => [scenario.name, scenario] as const))(
   "the drop-in writes what pi writes: %s",
   async ([, scenario]) => {
     const [pi, { problem, ...dropIn }] = await Promise.all([
