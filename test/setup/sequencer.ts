@@ -2,10 +2,10 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** These take a minute or more each, so none of them should start last. */
 const longest = [
-  "test/e2e/drop-in/twins.test.ts",
   "test/e2e/once/soak-planted.test.ts",
+  "test/e2e/drop-in/twins.test.ts",
   "test/e2e/soak.test.ts",
-  "test/e2e/live-restore/edges.test.ts",
+  "test/e2e/live-restore/once/edges.test.ts",
   "test/e2e/matrix/deaths.test.ts",
   "test/e2e/matrix/inside.test.ts",
 ];

@@ -2,11 +2,11 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { DeliveryHandle } from "../../../client/index.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, call, hold, status } from "../../../provider/reply.ts";
-import { patience } from "../../helpers/patience.ts";
-import { Scene } from "./scene.ts";
+import type { DeliveryHandle } from "../../../../client/index.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, call, hold, status } from "../../../../provider/reply.ts";
+import { patience } from "../../../helpers/patience.ts";
+import { Scene } from "../scene.ts";
 
 // Kills where two things look the same, or where one half of something has happened.
 

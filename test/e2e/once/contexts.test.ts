@@ -1,17 +1,17 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { ContextDocument } from "../../context/document/document.ts";
-import { normalise } from "../../context/document/normalise.ts";
-import type { Params, Result } from "../../protocol/methods.ts";
-import type { ScriptedName } from "../../provider/agent-dir.ts";
-import { Gate } from "../../provider/gate.ts";
-import type { LogEntry } from "../../provider/log.ts";
-import { answer, hold } from "../../provider/reply.ts";
-import { fallAsleep } from "../helpers/asleep.ts";
-import { type Stage, startStage } from "../helpers/stage.ts";
+import type { ContextDocument } from "../../../context/document/document.ts";
+import { normalise } from "../../../context/document/normalise.ts";
+import type { Params, Result } from "../../../protocol/methods.ts";
+import type { ScriptedName } from "../../../provider/agent-dir.ts";
+import { Gate } from "../../../provider/gate.ts";
+import type { LogEntry } from "../../../provider/log.ts";
+import { answer, hold } from "../../../provider/reply.ts";
+import { fallAsleep } from "../../helpers/asleep.ts";
+import { type Stage, startStage } from "../../helpers/stage.ts";
 
-const runsAtOnce = join(import.meta.dirname, "..", "fixtures", "extension", "runs-at-once.ts");
+const runsAtOnce = join(import.meta.dirname, "..", "..", "fixtures", "extension", "runs-at-once.ts");
 
 /** A tree with tool nodes off the path, two calls at once, instructions and an event. */
 const document = {
