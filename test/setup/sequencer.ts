@@ -5,7 +5,7 @@ const longest = [
   "test/e2e/once/soak-planted.test.ts",
   "test/e2e/drop-in/twins.test.ts",
   "test/e2e/soak.test.ts",
-  "test/e2e/live-restore/once/edges.test.ts",
+  "test/e2e/live-restore/edges.test.ts",
   "test/e2e/matrix/deaths.test.ts",
   "test/e2e/matrix/inside.test.ts",
 ];
