@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { startBareServer } from "../lib/bare-server.ts";
 import { startDaemonUnderTest } from "../lib/daemon-under-test.ts";
 import { within } from "../lib/deadline.ts";
-import { slowDisk, slowSyncMs, syncMicroseconds } from "../lib/disk.ts";
+import { commitMicroseconds, slowDisk, slowSyncMs, syncMicroseconds } from "../lib/disk.ts";
 import { echoPi } from "../lib/echo-sources.ts";
 import type { Figure, Resources, Setting } from "../lib/figure.ts";
 import { RawClient } from "../lib/raw-client.ts";
@@ -31,6 +31,7 @@ export const pushAcceptance: Figure = {
       bare.request("delivery/push", { sessionId: "-", customType: "bench", content });
     const values = await interleave(setting.repetitions, {
       sync: async () => syncMicroseconds(join(setting.directory, "sync"), single),
+      commit: async () => commitMicroseconds(join(setting.directory, "rows.db"), single),
       bare: () => ackMicroseconds(toBare, single),
       ack: () => ackMicroseconds(first, single),
       grouped: () => pushRate([first], many, inFlight),
@@ -45,11 +46,17 @@ export const pushAcceptance: Figure = {
           goals: ["P16", "Q4 p50"],
         },
         {
+          name: "a synced commit of node:sqlite, one row, p50 / one fdatasync p50",
+          unit: "x",
+          values: ratios(values.commit, values.sync),
+        },
+        {
           name: "the least that parses, appends, syncs and answers, p50 / one fdatasync p50",
           unit: "x",
           values: ratios(values.bare, values.sync),
         },
         { name: "accepted p50 / the least", unit: "x", values: ratios(values.ack, values.bare) },
+        { name: "accepted p50 / a commit of node:sqlite", unit: "x", values: ratios(values.ack, values.commit) },
         { name: "accepted p50 (1 client, one at a time)", unit: "us", values: values.ack },
         { name: "4 KiB appended and fdatasync, p50", unit: "us", values: values.sync },
         { name: `accepted, 1 client, ${inFlight} in flight`, unit: "1/s", values: values.grouped },

@@ -1,5 +1,6 @@
 import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { compileC } from "./compile.ts";
 import type { Setting } from "./figure.ts";
 import { median } from "./statistics.ts";
@@ -27,5 +28,21 @@ export function syncMicroseconds(file: string, count: number): number {
     samples[i] = (performance.now() - startedAt) * 1_000;
   }
   closeSync(descriptor);
+  return median(samples);
+}
+
+/** The median of a synced transaction of SQLite, in WAL mode, that inserts one row of 600 bytes. */
+export function commitMicroseconds(file: string, count: number): number {
+  const database = new DatabaseSync(file);
+  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE IF NOT EXISTS rows (text TEXT)");
+  const insert = database.prepare("INSERT INTO rows (text) VALUES (?)");
+  const text = "x".repeat(600);
+  const samples = new Float64Array(count);
+  for (let i = 0; i < count; i += 1) {
+    const startedAt = performance.now();
+    insert.run(text);
+    samples[i] = (performance.now() - startedAt) * 1_000;
+  }
+  database.close();
   return median(samples);
 }
