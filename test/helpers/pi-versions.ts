@@ -15,10 +15,7 @@ export function piUnderTest(): PiUnderTest {
   return { version, cli };
 }
 
-/** Whether the run is of everything (`npm run test:all`). */
-export const isOfEverything = process.env["PI_RPCD_TEST_ALL"] === "1";
-
 /** Whether long tests run completely on this pi: on the newest, or on each if the run is of everything. */
 export function isThorough(): boolean {
-  return isOfEverything || piUnderTest().version === Object.keys(piVersions).at(-1);
+  return process.env["PI_RPCD_TEST_ALL"] === "1" || piUnderTest().version === Object.keys(piVersions).at(-1);
 }

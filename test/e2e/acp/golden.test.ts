@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { answer, call, status, thinking } from "../../../provider/reply.ts";
 import type { Step } from "../../../provider/script.ts";
-import { isThorough } from "../../helpers/pi-versions.ts";
 import type { Unchecked } from "../../helpers/unchecked.ts";
 import type { Editor, Json } from "./editor.ts";
 import { Scene } from "./scene.ts";
@@ -127,10 +126,7 @@ const scenarios: readonly Scenario[] = [
   },
 ];
 
-/** The older versions of pi need a part of them. */
-const played = scenarios.filter((_, index) => isThorough() || index % 3 === 0);
-
-test.each(played)("an editor gets $name", async ({ name, script = [], abilities = {}, answer: given, play }) => {
+test.each(scenarios)("an editor gets $name", async ({ name, script = [], abilities = {}, answer: given, play }) => {
   await using scene = await Scene.open(script, {
     settings: { retry: { enabled: true, maxRetries: 1, baseDelayMs: 1 }, compaction: { keepRecentTokens: 1 } },
   });
@@ -140,8 +136,8 @@ test.each(played)("an editor gets $name", async ({ name, script = [], abilities 
   const sessionId = await editor.create(scene.cwd);
   await editor.until(() => editor.of(sessionId, "available_commands_update").length > 0);
   const began = editor.received.length;
-  const playing = (play ?? ((each, id) => each.prompt(id, "Go.")))(editor, sessionId, scene);
-  await playing.catch(() => {});
+  const played = (play ?? ((each, id) => each.prompt(id, "Go.")))(editor, sessionId, scene);
+  await played.catch(() => {});
   const text = transcript(editor.received.slice(began) as Unchecked[], scene, sessionId);
   await expect(text).toMatchFileSnapshot(join(import.meta.dirname, "golden", `${name.replaceAll(" ", "-")}.txt`));
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isOfEverything, isThorough, piUnderTest } from "../../helpers/pi-versions.ts";
+import { piUnderTest } from "../../helpers/pi-versions.ts";
 import { dropInProgram, piProgram } from "./program.ts";
 import type { Scenario } from "./scenario.ts";
 import { scenarios } from "./scenarios/all.ts";
@@ -16,7 +16,7 @@ function runOfPi(scenario: Scenario): Promise<Run> {
 }
 
 /** All scenarios if the run is of everything, otherwise every sixth. */
-const repeated = scenarios.filter((_, index) => isOfEverything || index % 6 === 0);
+const repeated = scenarios.filter((_, index) => process.env["PI_RPCD_TEST_ALL"] === "1" || index % 6 === 0);
 
 test("pi writes the same records each time", async () => {
   const found: string[] = [];
@@ -28,15 +28,7 @@ test("pi writes the same records each time", async () => {
   expect(found).toEqual([]);
 });
 
-/**
- * All scenarios if the run is of everything. Otherwise each on one version of pi, two thirds of them on the newest, and
- * on each version if they are known to differ.
- */
-const compared = scenarios.filter(
-  ({ known }, index) => isOfEverything || known !== undefined || (index % 3 === 0) !== isThorough(),
-);
-
-test.for(compared.map((scenario) => [scenario.name, scenario] as const))(
+test.for(scenarios.map((scenario) => [scenario.name, scenario] as const))(
   "the drop-in writes what pi writes: %s",
   async ([, scenario]) => {
     const [pi, { problem, ...dropIn }] = await Promise.all([

@@ -6,10 +6,11 @@ import type { Delivery, DeliveryHandle, PushParams } from "../../../client/index
 import { Gate } from "../../../provider/gate.ts";
 import { answer, delayed, hold, status } from "../../../provider/reply.ts";
 import { Notifications } from "../../helpers/notifications.ts";
-import { type Api, attemptsOf, type Cell, endOf, interchangeableApis, MatrixStage, note } from "./matrix-stage.ts";
+import { type Api, attemptsOf, type Cell, endOf, MatrixStage, note } from "./matrix-stage.ts";
 
 // Commands of extensions inside pi while a push is in transit: another session, another branch, a reload.
 
+const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
 let world: MatrixStage;
 beforeAll(async () => {
   // Some cells need the file of another session.
@@ -120,9 +121,7 @@ const rows: readonly Row[] = [
   { change: treeBefore, place: answered, end: "answered", last: "answered", isCarried: false },
 ];
 
-const cases = interchangeableApis.flatMap((api) =>
-  rows.map((row) => ({ ...row, api, does: row.change.name, where: row.place.name })),
-);
+const cases = apis.flatMap((api) => rows.map((row) => ({ ...row, api, does: row.change.name, where: row.place.name })));
 
 /** The id of the last entry of pi's session file that has this text. */
 function entryWith(file: string, text: string): string {

@@ -10,7 +10,6 @@ import type { Responder, Source } from "../../../provider/script.ts";
 import type { ScriptedProvider } from "../../../provider/server.ts";
 import { type KillableStage, startKillableStage } from "../../helpers/killable-stage.ts";
 import { patience } from "../../helpers/patience.ts";
-import { isThorough } from "../../helpers/pi-versions.ts";
 import { type Stage, startStage } from "../../helpers/stage.ts";
 import type { CellResult } from "../../setup/matrix-reporter.ts";
 import { entriesOf } from "../../soak/transcripts.ts";
@@ -18,9 +17,6 @@ import { type Barrier, Barriers } from "./barriers.ts";
 
 /** The provider of a session's model: the scripted one by an API, or the one of the extension `soak-pi`. */
 export type Api = "scripted" | "scripted-anthropic" | "scripted-google" | "eager";
-
-/** For cells that no API changes: the older versions of pi need one of them. */
-export const interchangeableApis: readonly Api[] = isThorough() ? ["scripted", "scripted-anthropic"] : ["scripted"];
 
 export interface MatrixStageOptions {
   /** Whether the daemon is a separate process, which `stage.restart()` kills. */
