@@ -16,7 +16,8 @@ import { missingPrograms, programs, type Tier } from "./lib/tiers.ts";
 import { ensurePi } from "./pi-versions.ts";
 
 // Runs the quick tier of the tests; with `--deep` all others, and the faults of scripts/faults.ts; with `--all` both,
-// and the tests in folders `once/` with each version of pi. Further arguments go to vitest, and select from all
+// and the tests in folders `once/` with each version of pi. Beyond the quick tier, processes of tests run the code of
+// dist/, which is built first. Further arguments go to vitest, and select from all
 // tests. The last line is `N passed, N failed`. The exit code is 3 if all tests have passed, but a program is missing
 // for some.
 
@@ -50,6 +51,7 @@ function runVitest(outcomesFile: string): Promise<number> {
       env: {
         ...process.env,
         ...(isAll && { PI_RPCD_TEST_ALL: "1" }),
+        ...((isDeep || isAll) && { PI_RPCD_TEST_BUILT: "1" }),
         ...(tier !== undefined && { PI_RPCD_TEST_TIER: tier }),
         ...(!process.stdout.isTTY && { NO_COLOR: "1" }),
         PI_RPCD_TEST_OUTCOMES: outcomesFile,
@@ -121,6 +123,14 @@ if (needsDownloadedPi()) {
   } catch (error) {
     fail(error);
   }
+}
+if (isDeep || isAll) {
+  const { code, output } = await run(process.execPath, [
+    "--disable-warning=ExperimentalWarning",
+    "scripts/build.ts",
+    "--code",
+  ]);
+  if (code !== 0) fail(new Error(`The build failed:\n${output}`));
 }
 // vitest has no project whose programs are missing.
 const withPrograms = Object.keys(programs).filter((name) =>

@@ -44,7 +44,7 @@ const chunkBytes = 128 * 1024;
 /** Deltas waiting to be merged are sent when they exceed this. */
 const maxHeldBytes = 256 * 1024;
 /** For answers in the order of notifications. */
-const orderLimits = { maxWaitMs: 1_000, maxBytes: 4 * 1024 * 1024 };
+const orderLimits = { maxWaitMs: 10_000, maxBytes: 4 * 1024 * 1024 };
 
 /**
  * One subscriber's position in a session's log. While it lags, it reads the log at the subscriber's speed; when it is

@@ -4,17 +4,11 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { answer } from "../../provider/reply.ts";
 import { lines, Scene } from "../e2e/cli/scene.ts";
+import { program } from "../helpers/programs.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const asking = join(root, "test", "fixtures", "extension", "asking.ts");
-const connect = [
-  process.execPath,
-  "--disable-warning=ExperimentalWarning",
-  join(root, "cli", "main.ts"),
-  "connect",
-  "--framing",
-  "content-length",
-];
+const connect = [...program, "connect", "--framing", "content-length"];
 
 /** What the user of an editor saw, one step per line. */
 type Step = Readonly<Record<string, unknown>>;

@@ -5,10 +5,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DaemonFile } from "../../protocol/daemon-file.ts";
 import { exists, signal } from "../../server/pi/processes.ts";
+import { patience } from "./patience.ts";
+import { main } from "./programs.ts";
 
 export interface LivesOptions {
-  /** The checkout whose `cli/main.ts` is run. */
-  readonly source: string;
+  /** The checkout whose `cli/main.ts` is run. Default: the command line under test. */
+  readonly source?: string | undefined;
   readonly stateDir: string;
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
@@ -16,8 +18,8 @@ export interface LivesOptions {
   readonly onFault?: (message: string) => void;
 }
 
-const startTimeoutMs = 60_000;
-const endTimeoutMs = 120_000;
+const startTimeoutMs = patience.timeout;
+const endTimeoutMs = patience.timeout;
 
 /** The daemon in a separate process, one life after the other on the same state directory. */
 export class DaemonLives {
@@ -58,8 +60,8 @@ export class DaemonLives {
   async start(prefix: readonly string[] = []): Promise<DaemonFile> {
     this.#life += 1;
     const { source, stateDir, env, cwd } = this.#options;
-    const main = join(source, "cli", "main.ts");
-    const args = ["--disable-warning=ExperimentalWarning", main, "start", "--foreground", "--json"];
+    const program = source === undefined ? main : join(source, "cli", "main.ts");
+    const args = ["--disable-warning=ExperimentalWarning", program, "start", "--foreground", "--json"];
     const [command = process.execPath, ...rest] = [...prefix, process.execPath, ...args, "--log-file", this.logFile];
     const child = spawn(command, rest, {
       cwd,

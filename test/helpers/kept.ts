@@ -10,6 +10,7 @@ import { limits } from "../../server/configuration/limits.ts";
 import { connectKept, type KeptIdentity, type KeptPlace } from "../../server/pi/kept-stdio.ts";
 import { startTimeOf } from "../../server/pi/processes.ts";
 import type { ChildStdio, KeeperLink } from "../../server/pi/stdio.ts";
+import { patience } from "./patience.ts";
 
 const keeperModule = join(import.meta.dirname, "..", "..", "extension", "keeper.ts");
 
@@ -67,7 +68,7 @@ export async function keep(program: KeptProgram): Promise<Kept> {
   await once(channel, "close");
   const pid = child.pid as number;
   const identity = { childId, pid, startTime: (await startTimeOf(pid)) ?? "ended" };
-  const connect: Kept["connect"] = (from, timeoutMs = 60_000) =>
+  const connect: Kept["connect"] = (from, timeoutMs = patience.timeout) =>
     connectKept(place, identity, { from, timeoutMs, maxStderrBytes: limits.child.maxStderrBytes });
   return {
     ...{ root, place, identity, ended, connect },

@@ -8,8 +8,6 @@ import { DaemonLives } from "./daemon-lives.ts";
 import { piUnderTest } from "./pi-versions.ts";
 import { endLeft, type Stage, type StageOptions } from "./stage.ts";
 
-const checkout = join(import.meta.dirname, "..", "..");
-
 /** Like the stage, with a daemon in a separate process. */
 export interface KillableStage extends Omit<Stage, "daemon" | "restart"> {
   /**
@@ -38,7 +36,6 @@ export async function startKillableStage(options: KillableStageOptions = {}): Pr
   const faults: string[] = [];
   const lives = new DaemonLives({
     onFault: (message) => faults.push(message),
-    source: checkout,
     stateDir,
     cwd,
     env: {

@@ -10,17 +10,18 @@ import { type ProviderOptions, type ScriptedProvider, startProvider } from "../.
 import { settings as knownSettings } from "../../server/configuration/settings.ts";
 import { processesWith, type RunningProcess } from "../setup/processes.ts";
 import { DaemonLives } from "./daemon-lives.ts";
+import { patience } from "./patience.ts";
 import type { PiUnderTest } from "./pi-versions.ts";
 
 const checkout = join(import.meta.dirname, "..", "..");
 const teedPi = join(checkout, "test", "fixtures", "teed-pi.mjs");
 
 /** How long processes may take to disappear after the daemon's orderly end, in milliseconds. */
-const goneWithinMs = 60_000;
+const goneWithinMs = patience.timeout;
 
 export interface RestoreStageOptions {
   readonly pi: PiUnderTest;
-  /** The checkout whose daemon and helper are run. Default: this one. */
+  /** The checkout whose daemon and helper are run. Default: those under test. */
   readonly source?: string;
   readonly provider?: ProviderOptions;
   readonly agent?: Omit<AgentDirOptions, "provider">;
@@ -82,7 +83,7 @@ export class RestoreStage implements AsyncDisposable {
     const [name = "", value] = marker.split("=");
     const faults: string[] = [];
     const lives = new DaemonLives({
-      source: options.source ?? checkout,
+      source: options.source,
       stateDir: join(root, "state"),
       cwd: join(root, "cwd"),
       env: {

@@ -10,6 +10,7 @@ import type { EdgeLimits } from "../../server/edge/limits.ts";
 import { signal } from "../../server/pi/processes.ts";
 import { processesWith } from "../setup/processes.ts";
 import { piUnderTest } from "./pi-versions.ts";
+import { helper } from "./programs.ts";
 
 /** The complete system with only the model faked: real pi, the scripted provider, a daemon, and a client. */
 export interface Stage extends AsyncDisposable {
@@ -38,7 +39,7 @@ export interface StageOptions {
   readonly config?: string;
   /** Other bounds of the daemon's edge than the usual ones. */
   readonly edgeLimits?: Partial<EdgeLimits>;
-  /** Default: the package's own. */
+  /** Default: the one under test. */
   readonly helper?: string;
   /** Default: the pi under test. */
   readonly pi?: string;
@@ -77,7 +78,7 @@ async function startIn(root: string, options: StageOptions): Promise<Stage> {
     const daemon = await startDaemon({
       stateDir,
       pi: options.pi ?? piUnderTest().cli,
-      helper: options.helper,
+      helper: options.helper ?? helper,
       drainMs: 0,
       config: configFile,
       edgeLimits: options.edgeLimits,

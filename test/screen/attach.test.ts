@@ -6,11 +6,11 @@ import type { SessionInfo } from "../../protocol/session.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, call, hang, hold, thinking } from "../../provider/reply.ts";
 import { Scene } from "../e2e/cli/scene.ts";
+import { program } from "../helpers/programs.ts";
 import { Terminal } from "./terminal.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const asking = join(root, "test", "fixtures", "extension", "asking.ts");
-const program = [process.execPath, "--disable-warning=ExperimentalWarning", join(root, "cli", "main.ts")];
 
 /** The last row of the screen when it takes prompts: the end of the session's id, and its directory. */
 const ready = (sessionId: string): RegExp => new RegExp(` · ${sessionId.slice(-8)} · \\S+project$`, "m");

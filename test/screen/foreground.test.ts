@@ -1,13 +1,7 @@
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Scene } from "../e2e/cli/scene.ts";
+import { program } from "../helpers/programs.ts";
 import { Terminal } from "./terminal.ts";
-
-const program = [
-  process.execPath,
-  "--disable-warning=ExperimentalWarning",
-  join(import.meta.dirname, "..", "..", "cli", "main.ts"),
-];
 
 test("a daemon in the foreground of a terminal prints readable logs, and ends with Ctrl-C", async () => {
   await using scene = await Scene.open();

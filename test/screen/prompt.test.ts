@@ -5,11 +5,11 @@ import type { Dialog } from "../../protocol/dialog.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
 import { answer, call } from "../../provider/reply.ts";
 import { Scene } from "../e2e/cli/scene.ts";
+import { program } from "../helpers/programs.ts";
 import { Terminal } from "./terminal.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const asking = join(root, "test", "fixtures", "extension", "asking.ts");
-const program = [process.execPath, "--disable-warning=ExperimentalWarning", join(root, "cli", "main.ts")];
 
 test("prompt in a terminal: questions are answered in place or elsewhere, or dropped with the run", async () => {
   await using scene = await Scene.open({

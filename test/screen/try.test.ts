@@ -12,10 +12,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { piUnderTest } from "../helpers/pi-versions.ts";
+import { main } from "../helpers/programs.ts";
 import { Terminal } from "./terminal.ts";
 
 const root = join(import.meta.dirname, "..", "..");
-const main = join(root, "cli", "main.ts");
 
 /** A user's machine: a home directory with settings of pi and of the daemon, and a directory for temporary files. */
 class Machine implements Disposable {
@@ -130,7 +130,7 @@ test.each(endings)("no process and no file is left if %s during the tour", async
   using machine = new Machine();
   await using terminal = await machine.tryOut();
   await beginTour(terminal);
-  const own = machine.processes().find(({ command }) => command.endsWith("main.ts try"));
+  const own = machine.processes().find(({ command }) => command.endsWith(`${main} try`));
   await end(terminal, own?.pid ?? 0);
   await expect.poll(() => machine.present()).toEqual([]);
 });

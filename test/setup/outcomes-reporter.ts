@@ -4,6 +4,8 @@ import type { TestOutcome } from "../../scripts/lib/test-counts.ts";
 
 /** How often a progress line is printed without a terminal, in milliseconds. */
 const progressEveryMs = 5_000;
+/** So many files with failed tests are named there. */
+const maxFailedFiles = 10;
 
 /**
  * Writes the outcome of every test, with its project, to the file PI_RPCD_TEST_OUTCOMES, for scripts/test.ts. Without a
@@ -61,10 +63,12 @@ export default class OutcomesReporter implements Reporter {
   #printProgress(): void {
     const seconds = ((performance.now() - this.#startedAt) / 1000).toFixed(0);
     const passed = this.#ended.filter(({ state }) => state === "passed").length;
-    const failed = this.#ended.filter(({ state }) => state === "failed").length;
+    const failed = this.#ended.filter(({ state }) => state === "failed");
+    const files = [...new Set(failed.map(({ project, name }) => `${project} ${name.split(" > ", 1)[0]}`))];
+    const where = files.slice(0, maxFailedFiles).join(", ");
     const running = [...this.#running].join(", ");
     process.stdout.write(
-      `${seconds} s: ${passed} tests passed, ${failed} failed; ${this.#doneFiles} of ${this.#files} files done${running && `; running: ${running}`}\n`,
+      `${seconds} s: ${passed} tests passed, ${failed.length} failed${where && ` (in ${where})`}; ${this.#doneFiles} of ${this.#files} files done${running && `; running: ${running}`}\n`,
     );
   }
 }

@@ -8,6 +8,7 @@ const longest = [
   "test/e2e/live-restore/edges.test.ts",
   "test/e2e/matrix/deaths.test.ts",
   "test/e2e/matrix/inside.test.ts",
+  "test/unit/tooling/leaks.test.ts",
 ];
 
 /**

@@ -12,6 +12,7 @@ import { createAgentDir } from "../../provider/agent-dir.ts";
 import { type ScriptedProvider, startProvider } from "../../provider/server.ts";
 import { signal } from "../../server/pi/processes.ts";
 import { DaemonLives } from "../helpers/daemon-lives.ts";
+import { patience } from "../helpers/patience.ts";
 import { processesWith } from "../setup/processes.ts";
 import type { Violation } from "./history.ts";
 import { Ledger } from "./ledger.ts";
@@ -24,7 +25,7 @@ import { Tally } from "./tally.ts";
 export interface SoakEnvironmentOptions {
   /** pi's program. */
   readonly pi: string;
-  /** The checkout whose daemon and helper are run. Default: this one. */
+  /** The checkout whose daemon and helper are run. Default: those under test. */
   readonly source?: string;
 }
 
@@ -46,7 +47,7 @@ export const checkout = join(import.meta.dirname, "..", "..");
 const modelCount = 8;
 const peerCount = 3;
 /** A call of the soak that waits longer than this is a fault, in milliseconds. */
-const callTimeoutMs = 90_000;
+const callTimeoutMs = patience.timeout;
 
 /** The surroundings of a run: the provider and the clients in this process, the daemon and pi in their own. */
 export class SoakEnvironment implements AsyncDisposable {
@@ -86,7 +87,7 @@ export class SoakEnvironment implements AsyncDisposable {
     const [name = "", value] = this.processMarker.split("=");
     mkdirSync(this.cwd);
     this.lives = new DaemonLives({
-      source: options.source ?? checkout,
+      source: options.source,
       stateDir: this.stateDir,
       cwd: this.cwd,
       env: { ...process.env, ...env, PI_RPCD_PI: options.pi, PI_RPCD_VALIDATE: "1", [name]: value },

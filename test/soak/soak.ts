@@ -16,7 +16,7 @@ export interface SoakOptions {
   readonly seed: number;
   /** pi's program and its version. */
   readonly pi: { readonly cli: string; readonly version: string };
-  /** The checkout whose daemon and helper are run. Default: this one. */
+  /** The checkout whose daemon and helper are run. Default: those under test. */
   readonly source?: string;
   /** The minimum duration. Default: 0. */
   readonly seconds?: number;
@@ -44,10 +44,10 @@ const apis: readonly { readonly provider: string; readonly api: SoakApi }[] = [
 ];
 
 const maxTries = 3;
-const settleMs = 30_000;
-const operationTimeoutMs = 150_000;
+const settleMs = 120_000;
+const operationTimeoutMs = 600_000;
 /** How long killed processes may take to disappear, in milliseconds. */
-const goneWithinMs = 5_000;
+const goneWithinMs = 60_000;
 
 /** Runs rounds of random operations on several sessions, and checks after each what was reported to clients. */
 export async function soak(options: SoakOptions): Promise<Report> {

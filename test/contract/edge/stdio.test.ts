@@ -6,8 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type FramingName, framings } from "../../../cli/connect/framing.ts";
 import { startEdge, type TestEdge, token } from "../../helpers/edge.ts";
 import { type Example, expectAnswer, further, specification } from "../../helpers/json-rpc-examples.ts";
-
-const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
+import { main } from "../../helpers/programs.ts";
 
 /** `pi-rpcd connect` as an editor starts it, connected to an edge. */
 class Bridge {

@@ -89,4 +89,4 @@ test("in any interleaving of prompts, aborts, compactions and crashes every call
     ),
     { numRuns: 12, endOnFailure: true },
   );
-}, 120_000);
+});

@@ -1,14 +1,12 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect } from "vitest";
 import type { WebSocket } from "ws";
 import { within } from "../../../server/lib/deadline.ts";
 import { patience } from "../../helpers/patience.ts";
+import { main } from "../../helpers/programs.ts";
 import { wrongIn } from "./wrong.ts";
-
-const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
 
 export type Json = Readonly<Record<string, unknown>>;
 export type Update = Json & { readonly sessionUpdate: string };

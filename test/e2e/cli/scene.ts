@@ -7,12 +7,8 @@ import type { DaemonFile } from "../../../protocol/daemon-file.ts";
 import { createAgentDir } from "../../../provider/agent-dir.ts";
 import { type ProviderOptions, type ScriptedProvider, startProvider } from "../../../provider/server.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
+import { program } from "../../helpers/programs.ts";
 import { endLeft } from "../../helpers/stage.ts";
-
-const program = [
-  "--disable-warning=ExperimentalWarning",
-  join(import.meta.dirname, "..", "..", "..", "cli", "main.ts"),
-] as const;
 
 export interface Ended {
   readonly code: number | null;
@@ -39,7 +35,8 @@ export class Running {
   #stderr = "";
 
   constructor(args: readonly string[], { stdin = "", keepOpen = false, cwd, env }: RunOptions) {
-    this.#child = spawn(process.execPath, [...program, ...args], {
+    const [command, ...before] = program;
+    this.#child = spawn(command, [...before, ...args], {
       cwd,
       env,
       stdio: ["pipe", "pipe", "pipe"],
@@ -151,7 +148,7 @@ export class Scene implements AsyncDisposable {
 
   /** Runs shell lines that call `pi-rpcd` and must succeed, and returns their output. */
   async shell(script: string, onOutput: (output: string) => void = () => {}): Promise<string> {
-    const command = [process.execPath, ...program].map((word) => `"${word}"`).join(" ");
+    const command = program.map((word) => `"${word}"`).join(" ");
     const child = spawn("bash", ["-euo", "pipefail", "-c", `pi-rpcd() { ${command} "$@"; }\n${script}`], {
       cwd: this.cwd,
       env: this.env,

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, hold } from "../../../provider/reply.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
+import { dropInMain } from "../../helpers/programs.ts";
 import { RestoreStage } from "../../helpers/restore-stage.ts";
-import { dropInMain } from "./program.ts";
 import { Front, started } from "./stage.ts";
 
 const words = (from: number, count: number): string[] => Array.from({ length: count }, (_, n) => `word${from + n} `);

@@ -6,8 +6,8 @@ import { RpcClient } from "@earendil-works/pi-coding-agent";
 import { expect, test, vi } from "vitest";
 import { answer, call, hold } from "../../../provider/reply.ts";
 import { patience } from "../../helpers/patience.ts";
+import { dropInMain } from "../../helpers/programs.ts";
 import { Random } from "../../soak/random.ts";
-import { dropInMain } from "./program.ts";
 import { Front, type Json, scene, started } from "./stage.ts";
 
 const piAcp = join(import.meta.dirname, "..", "..", "..", "node_modules", "pi-acp", "dist", "index.js");

@@ -2,10 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import { startDaemon } from "../../../server/daemon.ts";
+import { dropInMain, helper } from "../../helpers/programs.ts";
 import type { World } from "./world.ts";
-
-/** The entry file of the program that front ends start instead of pi. */
-export const dropInMain = join(import.meta.dirname, "..", "..", "..", "cli", "rpc", "main.ts");
 
 /** A program that speaks pi's RPC mode on stdin and stdout. */
 export interface Program {
@@ -37,6 +35,7 @@ export function dropInProgram(cli: string): Program {
       const daemon = await startDaemon({
         stateDir: world.stateDir,
         pi: cli,
+        helper,
         drainMs: 0,
         env: { ...world.env, PI_RPCD_VALIDATE: "1", PI_RPCD_WARM_CHILDREN: "0" },
         log: pino({ level: process.env["TWIN_LOG_LEVEL"] ?? "silent" }, pino.destination(2)),

@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 import { expect, test } from "vitest";
 import { answer, hold } from "../../../provider/reply.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
-import { dropInMain } from "./program.ts";
+import { dropInMain } from "../../helpers/programs.ts";
 import { Front, type Scene, scene, started } from "./stage.ts";
 
 interface Ended {

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { patience } from "../../helpers/patience.ts";
 import { FrontEnd } from "./front-end.ts";
 import { Normaliser } from "./normalise.ts";
 import type { Program } from "./program.ts";
@@ -18,7 +19,7 @@ export interface Run {
 }
 
 export interface RunOptions {
-  /** How long each step may take, in milliseconds: only one that hangs takes so long. Default: a minute. */
+  /** How long each step may take, in milliseconds: only one that hangs takes so long. Default: that of all tests. */
   readonly patienceMs?: number;
 }
 
@@ -36,7 +37,7 @@ export async function runScenario(scenario: Scenario, program: Program, options:
     const stop = await program.prepare?.(world);
     if (stop !== undefined) release.push(stop);
     const args = (scenario.args ?? []).map((arg) => arg.replaceAll("<root>", world.root));
-    const front = new FrontEnd(program, world, { args, patienceMs: options.patienceMs ?? 60_000 });
+    const front = new FrontEnd(program, world, { args, patienceMs: options.patienceMs ?? patience.timeout });
     release.push(() => front.destroy());
     const problem = (await play(scenario, front)) ?? program.problem?.(world);
     const { code, signal } = await front.exited;

@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { createValidator } from "../../../protocol/validation.ts";
 import { answer, call } from "../../../provider/reply.ts";
+import { patience } from "../../helpers/patience.ts";
 import { type Stage, startStage } from "../../helpers/stage.ts";
 
 const examples = join(import.meta.dirname, "..", "..", "..", "examples");
@@ -14,7 +15,7 @@ const pushed = "The nightly build is green.";
 async function play(stage: Stage, file: string, args: readonly string[], cwd = stage.cwd): Promise<string> {
   mkdirSync(cwd, { recursive: true });
   const env = { ...process.env, PI_RPCD_STATE_DIR: stage.stateDir };
-  return (await promisify(execFile)(file, args, { cwd, env, timeout: 50_000 })).stdout;
+  return (await promisify(execFile)(file, args, { cwd, env, ...patience })).stdout;
 }
 
 test("push-while-running.ts gets its receipt for the very request that carries the push", async () => {

@@ -9,6 +9,7 @@ import { startDaemon } from "../../../server/daemon.ts";
 import { exists } from "../../../server/pi/processes.ts";
 import { patience } from "../../helpers/patience.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
+import { helper } from "../../helpers/programs.ts";
 import { Scene } from "./scene.ts";
 
 // Children to which no daemon comes back, and children that another daemon finds.
@@ -118,6 +119,7 @@ test("a daemon on another state directory does not get the file of a pi that wai
   const rival = await startDaemon({
     stateDir,
     pi: piUnderTest().cli,
+    helper,
     drainMs: 0,
     env: { ...process.env, ...stage.agentDir.env, PI_RPCD_VALIDATE: "1" },
     log: pino({ level: "silent" }),

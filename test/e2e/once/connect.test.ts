@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
   createMessageConnection,
@@ -12,9 +11,8 @@ import {
 } from "vscode-jsonrpc/node";
 import type { Delivery } from "../../../protocol/delivery.ts";
 import type { SessionInfo } from "../../../protocol/session.ts";
+import { main } from "../../helpers/programs.ts";
 import { errorName, lines, Scene } from "../cli/scene.ts";
-
-const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
 
 interface Response {
   readonly id: unknown;

@@ -5,10 +5,10 @@ import { createServer } from "node:net";
 import { delimiter, join } from "node:path";
 import { expect, test } from "vitest";
 import { marked, signal } from "../../../server/pi/processes.ts";
+import { main } from "../../helpers/programs.ts";
 import { type Running, Scene } from "../cli/scene.ts";
 
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
-const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
 
 /** A program that records its calls. */
 function recorder(scene: Scene, name: string): { readonly folder: string; readonly calls: () => readonly string[] } {

@@ -12,7 +12,7 @@ test.each([
   ["any start of an answer counts as delivered", "wrong"],
   ["a push is handed over again after a crash", "doubled"],
   ["a daemon begins with numbers that another has used", "seq"],
-] as const)("the soak finds it when %s", { timeout: 600_000 }, async (bug, kind) => {
+] as const)("the soak finds it when %s", { timeout: 1_800_000 }, async (bug, kind) => {
   using source = new PatchedSource(plantedBugs[bug]);
   const pushes = maxPushes / 2;
   const report = await soak({ seed: 7, pi: piUnderTest(), source: source.path, pushes, copiesPerRound: 1 });

@@ -35,9 +35,7 @@ async function withHistory(stage: Stage): Promise<SessionHandle> {
   return session;
 }
 
-test("commands and methods of pruning do the same through the daemon, and survive its pi (R002-23)", {
-  timeout: 120_000,
-}, async () => {
+test("commands and methods of pruning do the same through the daemon, and survive its pi (R002-23)", async () => {
   const lines: string[] = [];
   const log: Logger = pino({ level: "info" }, { write: (line) => void lines.push(line) });
   await using stage = await startStage({ log });

@@ -9,8 +9,6 @@ import { EventVerifier } from "../../helpers/event-verifier.ts";
 import { endLeft } from "../../helpers/stage.ts";
 import { fakePi, largeLines } from "./fake-stage.ts";
 
-const source = join(import.meta.dirname, "..", "..", "..");
-
 interface Followed {
   readonly handle: Awaited<ReturnType<Client["createSession"]>>;
   readonly witness: EventVerifier;
@@ -29,7 +27,7 @@ async function stageOf(drainMs: number, pi = fakePi) {
     PI_RPCD_WARM_CHILDREN: "0",
     XDG_CACHE_HOME: join(root, "cache"),
   };
-  const lives = new DaemonLives({ source, stateDir, env, cwd: root, onFault: (fault) => faults.push(fault) });
+  const lives = new DaemonLives({ stateDir, env, cwd: root, onFault: (fault) => faults.push(fault) });
   await lives.start();
   const client = await connect({ stateDir });
   const witnesses: EventVerifier[] = [];

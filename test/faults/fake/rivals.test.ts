@@ -13,10 +13,9 @@ test("of several daemons that start on one state directory at once exactly one s
   const stateDir = join(root, "state");
   mkdirSync(stateDir);
   const env = { ...process.env, PI_RPCD_PI: fakePi, PI_CODING_AGENT_DIR: join(root, "agent") };
-  const source = join(import.meta.dirname, "..", "..", "..");
   try {
     for (let round = 0; round < 3; round += 1) {
-      const lives = Array.from({ length: rivals }, () => new DaemonLives({ source, stateDir, env, cwd: root }));
+      const lives = Array.from({ length: rivals }, () => new DaemonLives({ stateDir, env, cwd: root }));
       const outcomes = await Promise.allSettled(lives.map((life) => life.start()));
       const winners = lives.filter((life) => life.isAlive);
       expect(winners).toHaveLength(1);

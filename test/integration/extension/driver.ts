@@ -15,10 +15,10 @@ import { resolvePruning } from "../../../protocol/pruning/resolve.ts";
 import { type AgentDir, createAgentDir, type ScriptedModel, type ScriptedName } from "../../../provider/agent-dir.ts";
 import type { ScriptedProvider } from "../../../provider/server.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
+import { helper } from "../../helpers/programs.ts";
 import { type Fits, type PiProcess, RecordLog } from "./record-log.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
-const helperEntry = join(root, "extension", "index.ts");
 const lean = ["-ne", "-np", "--no-themes"];
 
 export interface PiOptions {
@@ -180,7 +180,7 @@ export class Pi implements AsyncDisposable {
     const {
       before = [],
       after = [],
-      entry = helperEntry,
+      entry = helper,
       isConfigured = true,
       isEphemeral = false,
       findsFiles = false,
@@ -194,8 +194,8 @@ export class Pi implements AsyncDisposable {
     const statusKey = `link-${randomUUID()}`;
     const config = { link: LINK_VERSION, statusKey, contextWithinMs, parts };
     writeFileSync(this.configFile, JSON.stringify(config), { mode: 0o600 });
-    const helper = entry === "none" ? [] : [entry];
-    const extensions = [...before.map(fixture), ...helper, ...after.map(fixture)].flatMap((path) => ["-e", path]);
+    const own = entry === "none" ? [] : [entry];
+    const extensions = [...before.map(fixture), ...own, ...after.map(fixture)].flatMap((path) => ["-e", path]);
     const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];
     const session = [...place, "--model", this.#agentDir.model];
     const cli = this.#options.cli ?? piUnderTest().cli;

@@ -50,58 +50,54 @@ function isAnswered({ status: code, body }: LogEntry, text: string): boolean {
 test.for([
   ["scripted", seed],
   ["scripted-anthropic", seed + 1],
-] as const)(
-  "%s, seed %i: no receipt is wrong, no push is lost or duplicated",
-  { timeout: 180_000 },
-  async ([api, start]) => {
-    const next = random(start);
-    let isTame = false;
-    const otherwise = (): Reply => (isTame ? answer("Fine.") : faultyReply(next));
-    await using provider = await startProvider({ otherwise });
-    await using pi = await startPi({ provider, api });
-    const isHanging = (): boolean => {
-      const last = provider.requests.at(-1);
-      return last !== undefined && last.outcome === undefined;
-    };
-    const ids: string[] = [];
-    for (let round = 0; round < rounds; round += 1) {
-      for (let n = Math.floor(next() * 4); n > 0; n -= 1) {
-        const id = `d${ids.length}`;
-        ids.push(id);
-        const deliverAs = (["steer", "steer", "followUp", "nextTurn"] as const)[Math.floor(next() * 4)] ?? "steer";
-        await pi.hold(push(id, `Unique ${id}.`, { deliverAs, triggerTurn: next() < 0.8 }));
-      }
-      const dice = next();
-      if (dice < 0.5) await rest(pi, isHanging);
-      if (dice < 0.3) {
-        await pi.send({ kind: "beforePrompt" });
-        await pi.rpc({ type: "prompt", message: `Prompt ${round}.` });
-      } else if (dice > 0.8) {
-        await pi.rpc({ type: "abort" });
-      }
+] as const)("%s, seed %i: no receipt is wrong, no push is lost or duplicated", async ([api, start]) => {
+  const next = random(start);
+  let isTame = false;
+  const otherwise = (): Reply => (isTame ? answer("Fine.") : faultyReply(next));
+  await using provider = await startProvider({ otherwise });
+  await using pi = await startPi({ provider, api });
+  const isHanging = (): boolean => {
+    const last = provider.requests.at(-1);
+    return last !== undefined && last.outcome === undefined;
+  };
+  const ids: string[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    for (let n = Math.floor(next() * 4); n > 0; n -= 1) {
+      const id = `d${ids.length}`;
+      ids.push(id);
+      const deliverAs = (["steer", "steer", "followUp", "nextTurn"] as const)[Math.floor(next() * 4)] ?? "steer";
+      await pi.hold(push(id, `Unique ${id}.`, { deliverAs, triggerTurn: next() < 0.8 }));
     }
-    await rest(pi, isHanging);
-    isTame = true;
-    await pi.send({ kind: "beforePrompt" });
-    await pi.rpc({ type: "prompt", message: "The last prompt." });
-    await rest(pi, () => false);
+    const dice = next();
+    if (dice < 0.5) await rest(pi, isHanging);
+    if (dice < 0.3) {
+      await pi.send({ kind: "beforePrompt" });
+      await pi.rpc({ type: "prompt", message: `Prompt ${round}.` });
+    } else if (dice > 0.8) {
+      await pi.rpc({ type: "abort" });
+    }
+  }
+  await rest(pi, isHanging);
+  isTame = true;
+  await pi.send({ kind: "beforePrompt" });
+  await pi.rpc({ type: "prompt", message: "The last prompt." });
+  await rest(pi, () => false);
 
-    expect((await pi.inserted()).filter((id) => id !== "-").toSorted()).toEqual(ids.toSorted());
-    expect(pi.frames("fault")).toEqual([]);
-    expect(pi.log.records.filter(({ type }) => type === "extension_error")).toEqual([]);
-    const prepared = pi.frames("prepared").map(({ requestId }) => requestId);
-    expect(pi.frames("verdict").map(({ requestId }) => requestId)).toEqual(prepared);
-    for (const id of ids) {
-      const receipts = pi.receiptsOf(id);
-      const saidDelivered = receipts.filter((word) => word.startsWith("delivered")).length;
-      const isSeen = provider.requests.filter((request) => isAnswered(request, `Unique ${id}.`)).length;
-      expect(
-        receipts.filter((word) => word === "inserted"),
-        `${id}: ${receipts.join(", ")}`,
-      ).toHaveLength(1);
-      expect(receipts.join(), id).not.toContain("un");
-      expect(saidDelivered, `${id}: ${receipts.join(", ")}`).toBeGreaterThan(0);
-      expect(saidDelivered, `${id}: ${receipts.join(", ")}`).toBeLessThanOrEqual(isSeen);
-    }
-  },
-);
+  expect((await pi.inserted()).filter((id) => id !== "-").toSorted()).toEqual(ids.toSorted());
+  expect(pi.frames("fault")).toEqual([]);
+  expect(pi.log.records.filter(({ type }) => type === "extension_error")).toEqual([]);
+  const prepared = pi.frames("prepared").map(({ requestId }) => requestId);
+  expect(pi.frames("verdict").map(({ requestId }) => requestId)).toEqual(prepared);
+  for (const id of ids) {
+    const receipts = pi.receiptsOf(id);
+    const saidDelivered = receipts.filter((word) => word.startsWith("delivered")).length;
+    const isSeen = provider.requests.filter((request) => isAnswered(request, `Unique ${id}.`)).length;
+    expect(
+      receipts.filter((word) => word === "inserted"),
+      `${id}: ${receipts.join(", ")}`,
+    ).toHaveLength(1);
+    expect(receipts.join(), id).not.toContain("un");
+    expect(saidDelivered, `${id}: ${receipts.join(", ")}`).toBeGreaterThan(0);
+    expect(saidDelivered, `${id}: ${receipts.join(", ")}`).toBeLessThanOrEqual(isSeen);
+  }
+});

@@ -146,7 +146,7 @@ describe("in a window of 200,000 tokens", () => {
 describe("in a window of 8,000 tokens", () => {
   const models = [{ id: "model-1", contextWindow: 8_000, maxTokens: 1_000 }];
 
-  test("no compaction comes within three turns of another, and each frees a quarter", { timeout: 60_000 }, async () => {
+  test("no compaction comes within three turns of another, and each frees a quarter", async () => {
     await using provider = await startProvider({ otherwise: working(30, 1_600) });
     await using pi = await startPi({ provider, models, parts: parts({ thresholdPercent: 0.7 }) });
     const summary: Reply = answer("## Goal\nTo print. ", "Much was printed. ".repeat(20));

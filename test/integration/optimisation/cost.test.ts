@@ -137,7 +137,6 @@ const settings = {
 
 test.for(seeds)(
   "the deltas add up to pi's own statistics after retries, aborts, warming, compaction and branches (seed %i)",
-  { timeout: 60_000 },
   async (seed) => {
     await using provider = await startProvider();
     await using pi = await startPi({

@@ -57,7 +57,7 @@ async function withHistory(provider: ScriptedProvider, options: PruningOptions =
   return { pi, model };
 }
 
-test("each command of /dcp does what its method does (R002-23)", { timeout: 120_000 }, async () => {
+test("each command of /dcp does what its method does (R002-23)", async () => {
   await using provider = await startProvider();
   const { pi, model } = await withHistory(provider);
   await using _pi = pi;
@@ -131,9 +131,7 @@ test("each command of /dcp does what its method does (R002-23)", { timeout: 120_
   expect(pi.frames("debug").map(({ facts }) => facts)).toEqual([{ asked: "inspect" }]);
 });
 
-test("during a run, sweeps and blocks wait for its boundary, and the model is asked to compress in it", {
-  timeout: 120_000,
-}, async () => {
+test("during a run, sweeps and blocks wait for its boundary, and the model is asked to compress in it", async () => {
   await using provider = await startProvider();
   const { pi } = await withHistory(provider, { manualMode: { enabled: true, strict: true } }, ["session-commands"]);
   await using _pi = pi;

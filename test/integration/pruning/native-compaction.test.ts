@@ -78,9 +78,7 @@ async function lead(
   return pi;
 }
 
-test("pi's compaction is cancelled if blocks have made it unnecessary, and built from them if the user requests one (R002-27)", {
-  timeout: 120_000,
-}, async () => {
+test("pi's compaction is cancelled if blocks have made it unnecessary, and built from them if the user requests one (R002-27)", async () => {
   await using provider = await startProvider();
   await using pi = await lead(provider, {});
   // It was attempted once because of the edit, and cancelled.
@@ -112,9 +110,7 @@ test("pi's compaction is cancelled if blocks have made it unnecessary, and built
   });
 });
 
-test("a summariser never gets hidden text that exceeds a window (R002-27)", {
-  timeout: 120_000,
-}, async () => {
+test("a summariser never gets hidden text that exceeds a window (R002-27)", async () => {
   await using provider = await startProvider();
   provider.add(when(isSummary, answer("## Goal\nTo print.")));
   await using pi = await lead(provider, { guard: false, fromBlocks: false });
@@ -127,9 +123,7 @@ test("a summariser never gets hidden text that exceeds a window (R002-27)", {
   expect(provider.requests.at(-1)?.hasText("To print.")).toBe(true);
 });
 
-test("a failed summary is requested once, is accounted for, and changes nothing (R002-27)", {
-  timeout: 120_000,
-}, async () => {
+test("a failed summary is requested once, is accounted for, and changes nothing (R002-27)", async () => {
   await using provider = await startProvider();
   provider.add(when(isSummary, { ...answer("Too long."), stop: "length" }));
   await using pi = await lead(provider, { guard: false, fromBlocks: false });

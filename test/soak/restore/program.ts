@@ -17,7 +17,7 @@ export interface RestoreSoakOptions {
   readonly kills: number;
   /** How many sessions work at the same time. Default: 3. */
   readonly sessions?: number;
-  /** The checkout whose daemon and helper are run. Default: this one. */
+  /** The checkout whose daemon and helper are run. Default: those under test. */
   readonly source?: string;
   /** Only the rounds whose name matches. Default: all. */
   readonly only?: RegExp;

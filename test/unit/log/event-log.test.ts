@@ -426,7 +426,7 @@ describe("a log with large records", () => {
       const before = store.spans.length;
       taken.resolve();
       taken = Promise.withResolvers();
-      await vi.waitFor(() => expect(store.spans.length).toBeGreaterThan(before));
+      await vi.waitFor(() => expect(store.spans.length).toBeGreaterThan(before), patience);
     };
     const log = memoryLog({ store: slow, maxRetainedBytes: 8 << 20 });
     const append = (): unknown => log.appendEvent(record({ text: "x".repeat(200_000) }), 1, false);

@@ -1,7 +1,7 @@
 import fc from "fast-check";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { SeqNumbers } from "../../../server/core/seq-numbers.ts";
-import type { Frame } from "../../../server/frames/frame.ts";
+import { type Frame, unnumberedFrame } from "../../../server/frames/frame.ts";
 import type { EventLogOptions } from "../../../server/log/event-log.ts";
 import { pageOf } from "../../../server/log/event-page.ts";
 import { Journal, type SubscribeOptions } from "../../../server/log/journal.ts";
@@ -45,6 +45,27 @@ const event = (journal: Journal, type: string, more: object = {}): void =>
   journal.record(Buffer.from(JSON.stringify({ type, ...more })), 1, false);
 
 describe("a subscription", () => {
+  test("with answers in order, keeps an event behind an answer that comes late, but not for ever", () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const journal = journalOf();
+    const one = ear();
+    journal.subscribe(one, { inOrder: true });
+    const answer = unnumberedFrame(Buffer.from("{}"));
+    const first = journal.subscriptions.place(one.id);
+    event(journal, "agent_start");
+    vi.advanceTimersByTime(9_000);
+    expect(one.seqs()).toEqual([]);
+    first?.fill(answer);
+    expect(one.seqs()).toEqual([0, 1]);
+    const second = journal.subscriptions.place(one.id);
+    event(journal, "agent_start");
+    vi.advanceTimersByTime(11_000);
+    expect(one.seqs()).toEqual([0, 1, 2]);
+    second?.fill(answer);
+    expect(one.seqs()).toEqual([0, 1, 2, 0]);
+  });
+
   test("reads ready events in its subscriber's turns, and gets each number once, whatever arrives meanwhile", async () => {
     const journal = journalOf();
     const text = "x".repeat(50_000);

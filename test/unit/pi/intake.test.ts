@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from "vitest";
 import { largeRecordBytes } from "../../../server/frames/large-record.ts";
 import { nextTurn } from "../../../server/lib/slices.ts";
 import { Intake } from "../../../server/pi/intake.ts";
+import { patience } from "../../helpers/patience.ts";
 
 interface Taken {
   readonly stdout: PassThrough;
@@ -70,12 +71,12 @@ describe("Intake", () => {
     const gate = Promise.withResolvers<void>();
     const { stdout, intake, records, ended } = intakeOf(() => gate.promise);
     stdout.write("a\n");
-    await vi.waitFor(() => expect(records).toEqual(["a1"]));
+    await vi.waitFor(() => expect(records).toEqual(["a1"]), patience);
     expect(stdout.isPaused()).toBe(true);
     // As Node does at the end of a process.
     stdout.resume();
     stdout.write("b\n");
-    await vi.waitFor(() => expect(stdout.isPaused()).toBe(true));
+    await vi.waitFor(() => expect(stdout.isPaused()).toBe(true), patience);
     expect(records).toEqual(["a1"]);
     expect(intake.heard).not.toBe(intake.heard);
     stdout.end("c\n");
@@ -110,7 +111,7 @@ describe("Intake", () => {
     stdout.write("a\n");
     stdout.write("x".repeat(largeRecordBytes / 2));
     stdout.end(`${"x".repeat(largeRecordBytes / 2)}\nb\n`);
-    await vi.waitFor(() => expect(stdout.isPaused()).toBe(true));
+    await vi.waitFor(() => expect(stdout.isPaused()).toBe(true), patience);
     await nextTurn();
     expect(records).toEqual(["a1"]);
     gate.resolve();
@@ -122,7 +123,7 @@ describe("Intake", () => {
     const { stdout, intake, records } = intakeOf();
     stdout.write("x".repeat(largeRecordBytes / 2));
     stdout.write(`${"x".repeat(largeRecordBytes / 2)}\nb\n`);
-    await vi.waitFor(() => expect(stdout.isPaused()).toBe(true));
+    await vi.waitFor(() => expect(stdout.isPaused()).toBe(true), patience);
     await intake.idle();
     expect(records).toEqual([`x${largeRecordBytes}`, "b1"]);
   });

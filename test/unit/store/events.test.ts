@@ -18,6 +18,7 @@ import { EventTail } from "../../../server/store/event-tail.ts";
 import { EventStore } from "../../../server/store/events.ts";
 import type { OpenStore } from "../../../server/store/open-store.ts";
 import { reserveFrom } from "../../helpers/logs.ts";
+import { patience } from "../../helpers/patience.ts";
 import { open } from "../../helpers/stored.ts";
 
 let directory: string;
@@ -267,7 +268,7 @@ describe("the tail of the logs", () => {
     expect(bodies()).toHaveLength(1);
     tail.append("e", 2, frame("s", 2));
     tail.seal()?.remove();
-    await vi.waitFor(() => expect(bodies()).toEqual([]));
+    await vi.waitFor(() => expect(bodies()).toEqual([]), patience);
   });
 
   test("removes a large record with its event, and counts it once", async () => {
@@ -279,7 +280,7 @@ describe("the tail of the logs", () => {
     expect(await tail.stage(body)).toBeUndefined();
     tail.seal()?.remove();
     expect(tail.isCrowded).toBe(false);
-    await vi.waitFor(() => expect([tails(), bodies()]).toEqual([[], []]));
+    await vi.waitFor(() => expect([tails(), bodies()]).toEqual([[], []]), patience);
   });
 
   test("is removed after events that are stored immediately, because they are large", async () => {
@@ -294,7 +295,7 @@ describe("the tail of the logs", () => {
     const log = logs.open("s", "e", new SeqNumbers(reserveFrom()));
     for (let i = 0; i < 4; i += 1) {
       log.appendEvent(Buffer.from(JSON.stringify({ text: "x".repeat(15_000) })), 1, false);
-      await vi.waitFor(() => expect(tails()).toEqual([]));
+      await vi.waitFor(() => expect(tails()).toEqual([]), patience);
     }
     expect(said).toEqual([]);
     await logs.close();

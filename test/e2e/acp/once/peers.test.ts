@@ -13,6 +13,7 @@ import { WebSocket } from "ws";
 import { Gate } from "../../../../provider/gate.ts";
 import { answer, call, hold } from "../../../../provider/reply.ts";
 import { patience } from "../../../helpers/patience.ts";
+import { program } from "../../../helpers/programs.ts";
 import type { Unchecked } from "../../../helpers/unchecked.ts";
 import { processesWith } from "../../../setup/processes.ts";
 import { addressOfAcp } from "../connection.ts";
@@ -21,8 +22,7 @@ import { Scene, transports } from "../scene.ts";
 // Programs of others that speak ACP.
 
 const root = join(import.meta.dirname, "..", "..", "..", "..");
-const main = join(root, "cli", "main.ts");
-const command = [process.execPath, "--disable-warning=ExperimentalWarning", main, "acp"];
+const command = [...program, "acp"];
 const script = [answer("I look. ", call("bash", { command: "echo hello" })), answer("Done.")];
 
 /** What the tests use of the SDK's classes of version 1, which it had until 2.0. */

@@ -1,6 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import {
   type AnyMessage,
@@ -15,9 +14,8 @@ import { expect } from "vitest";
 import { within } from "../../../../server/lib/deadline.ts";
 import { acpFindings } from "../../../helpers/acp-schema.ts";
 import { patience } from "../../../helpers/patience.ts";
+import { main } from "../../../helpers/programs.ts";
 import type { Unchecked } from "../../../helpers/unchecked.ts";
-
-const main = join(import.meta.dirname, "..", "..", "..", "..", "cli", "main.ts");
 
 export type Json = Readonly<Record<string, unknown>>;
 

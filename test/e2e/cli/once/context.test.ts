@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { fencesOf, read } from "../../../contract/docs/documents.ts";
+import { main } from "../../../helpers/programs.ts";
 import { errorName, Scene } from "../scene.ts";
 
-const main = join(import.meta.dirname, "..", "..", "..", "..", "cli", "main.ts");
 const call = { type: "toolCall", id: "c9", name: "bash", arguments: {} };
 
 /** The blocks of docs/context.md about the command line: a document, and shell commands. */

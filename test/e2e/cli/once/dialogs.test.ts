@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import type { Dialog } from "../../../../protocol/dialog.ts";
 import type { SessionInfo } from "../../../../protocol/session.ts";
+import { patience } from "../../../helpers/patience.ts";
 import { errorName, Scene } from "../scene.ts";
 
 const asking = join(import.meta.dirname, "..", "..", "..", "fixtures", "extension", "asking.ts");
@@ -28,7 +29,7 @@ test("questions of extensions are listed, shown and answered", async () => {
   await vi.waitFor(async () => {
     ({ dialogs } = await scene.json<{ dialogs: Dialog[] }>(["dialogs", sessionId]));
     expect(dialogs).toHaveLength(3);
-  }, 60_000);
+  }, patience);
   const [select, confirm, editor] = dialogs.map(({ dialogId }) => dialogId) as [string, string, string];
   const table = await scene.run(["dialogs"]);
   expect(table.stdout).toMatch(/^DIALOG +SESSION +KIND +AGE +ENDS IN +TITLE\n/);

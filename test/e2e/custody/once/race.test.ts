@@ -8,6 +8,7 @@ import { startDaemon } from "../../../../server/daemon.ts";
 import { startForeignPi } from "../../../helpers/foreign-pi.ts";
 import { Notifications } from "../../../helpers/notifications.ts";
 import { piUnderTest } from "../../../helpers/pi-versions.ts";
+import { helper } from "../../../helpers/programs.ts";
 import { type Stage, startStage } from "../../../helpers/stage.ts";
 import { Random } from "../../../soak/random.ts";
 
@@ -24,7 +25,7 @@ interface Rival extends AsyncDisposable {
 async function startRival(stage: Stage): Promise<Rival> {
   const stateDir = join(stage.root, "rival");
   const env = { ...process.env, ...stage.agentDir.env, PI_RPCD_VALIDATE: "1" };
-  const daemon = await startDaemon({ stateDir, pi: piUnderTest().cli, env, log: pino({ level: "silent" }) });
+  const daemon = await startDaemon({ stateDir, pi: piUnderTest().cli, helper, env, log: pino({ level: "silent" }) });
   const client = await connect({ stateDir, validateResults: true });
   return {
     stateDir,
@@ -53,7 +54,7 @@ const outcome = async (work: Promise<unknown>): Promise<string> =>
   );
 
 test("of two daemons one holds a session's file, and a foreign pi's changes to it never go unnoticed", {
-  timeout: 60_000 + rounds * 20_000,
+  timeout: 600_000 + rounds * 20_000,
 }, async () => {
   const random = new Random(seed);
   await using stage = await startStage();

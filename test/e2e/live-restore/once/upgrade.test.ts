@@ -66,10 +66,10 @@ test(`an upgrade that replaces the files ends none of ${runs} runs`, async () =>
   const pids = sessions.map(({ info }) => info?.pid);
   const settled = sessions.map((session, n) => session.prompt(`Run ${n}.`).settled());
   for (const run of settled) run.catch(() => {});
-  await expect.poll(() => gate.waiting, { timeout: 60_000 }).toBe(runs);
+  await expect.poll(() => gate.waiting).toBe(runs);
   // Pushes wait in the helper, whose files are about to be replaced.
   const pushes = sessions.map((session) => session.push({ customType: "note", content: "Held." }));
-  for (const push of pushes) await expect.poll(async () => (await push.get()).state, { timeout: 60_000 }).toBe("held");
+  for (const push of pushes) await expect.poll(async () => (await push.get()).state).toBe("held");
 
   expect(await stage.endForRestart()).toBe(75);
   installed.remove();

@@ -34,7 +34,7 @@ function desktop(stage: TokenStage) {
       }),
     /** What the browser got: the page, where it was, and the address in it. */
     opened: async () => {
-      await expect.poll(() => existsSync(join(home, "page.html")), { timeout: 60_000 }).toBe(true);
+      await expect.poll(() => existsSync(join(home, "page.html"))).toBe(true);
       const page = readFileSync(join(home, "page.html"), "utf8");
       const [, port = "", code = ""] = /url=http:\/\/127\.0\.0\.1:(\d+)\/#([\w-]+)"/.exec(page) ?? [];
       return { path: readFileSync(join(home, "path"), "utf8"), page, port: Number(port), code };
