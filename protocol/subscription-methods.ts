@@ -62,7 +62,7 @@ export const subscriptionMethods = {
         Type.Boolean({
           default: false,
           description:
-            "Sends the answers to this connection's calls to the session at the place where pi answered: between the same events. A notification waits for the answer before it, at most for a second or for 4 MiB of notifications. Stays on until the subscription ends.",
+            "Sends the answers to this connection's calls to the session at the place where pi answered: between the same events. A notification waits for the answer before it, at most ten seconds, and while no more than 4 MiB of notifications wait. Stays on until the subscription ends.",
         }),
       ),
       holdEdits: Type.Optional(

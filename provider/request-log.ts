@@ -25,7 +25,8 @@ interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
-const defaultTimeoutMs = 60_000;
+/** Only a request that never comes takes so long. */
+const defaultTimeoutMs = 200_000;
 
 /** All requests in their order. Beyond its limits the oldest are dropped, and counted. */
 export class RequestLog {

@@ -137,7 +137,7 @@ export class ScriptedProvider {
   }
 
   /**
-   * The first request that matches (default: any), among earlier and later ones. Rejects after `timeoutMs` (20 000)
+   * The first request that matches (default: any), among earlier and later ones. Rejects after `timeoutMs` (200,000)
    * with a list of the received requests, when the signal aborts, and when the provider is closed.
    */
   waitForRequest(matches: (request: LogEntry) => boolean = () => true, options: WaitOptions = {}): Promise<LogEntry> {

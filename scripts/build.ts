@@ -11,7 +11,7 @@ import { validatorModules } from "./lib/validators.ts";
 import { bundleWeb } from "./lib/web-bundle.ts";
 
 // Builds an empty dist/: bundled JavaScript, the declarations of what is exported, the schemas, the reference, and the
-// page of `pi-rpcd web`. With `--code` only the code, which is faster: `scripts/test.ts` tests it.
+// page of `pi-rpcd web`. With `--without-types` it writes no declarations, which take the longest, for tests of the code.
 const dist = join(root, "dist");
 const folders = ["acp", "cli", "client", "context", "extension", "protocol", "provider", "server"];
 /** The modules that package.json exports. */
@@ -71,11 +71,11 @@ const builtValidation: Plugin = {
 };
 
 rmSync(dist, { recursive: true, force: true });
-const isWhole = !process.argv.includes("--code");
-const { code, output } = isWhole ? await run(bin("tsc"), ["-p", "tsconfig.build.json"]) : { code: 0, output: "" };
+const hasTypes = !process.argv.includes("--without-types");
+const { code, output } = hasTypes ? await run(bin("tsc"), ["-p", "tsconfig.build.json"]) : { code: 0, output: "" };
 process.stderr.write(output);
 if (code === 0) {
-  if (isWhole) removePrivateDeclarations();
+  if (hasTypes) removePrivateDeclarations();
   writeNotices([await bundle(), await bundleValidators(), await bundleWeb()]);
   for (const program of [["main.js"], ["rpc", "main.js"]]) chmodSync(join(dist, "cli", ...program), 0o755);
   writeReference();

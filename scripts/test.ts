@@ -16,10 +16,9 @@ import { missingPrograms, programs, type Tier } from "./lib/tiers.ts";
 import { ensurePi } from "./pi-versions.ts";
 
 // Runs the quick tier of the tests; with `--deep` all others, and the faults of scripts/faults.ts; with `--all` both,
-// and the tests in folders `once/` with each version of pi. Beyond the quick tier, processes of tests run the code of
-// dist/, which is built first. Further arguments go to vitest, and select from all
-// tests. The last line is `N passed, N failed`. The exit code is 3 if all tests have passed, but a program is missing
-// for some.
+// and the tests in folders `once/` with each version of pi. With `--deep` and `--all` it builds dist/ first, for the
+// programs that tests start. Further arguments go to vitest, and select from all tests. The last line is
+// `N passed, N failed`. The exit code is 3 if all tests have passed, but a program is missing for some.
 
 const isAll = process.argv.includes("--all");
 const isDeep = process.argv.includes("--deep");
@@ -85,7 +84,7 @@ function readOutcomes(file: string): readonly TestOutcome[] {
 /** Faults that are injected from outside. They mostly wait, so they run during the tests. */
 async function runFaults(): Promise<ProjectCounts> {
   const script = ["--disable-warning=ExperimentalWarning", "scripts/faults.ts"];
-  const { code, output } = await run(process.execPath, script, { timeoutMs: 1_800_000 });
+  const { code, output } = await run(process.execPath, script, { timeoutMs: 7_200_000 });
   console.log(`\n== faults from outside\n${output.trimEnd().split("\n").slice(0, -1).join("\n")}\n`);
   if (code === 3) missing.push("faults that this machine cannot inject (named above)");
   const total = totalIn(output) ?? { passed: 0, failed: 0 };
@@ -128,7 +127,7 @@ if (isDeep || isAll) {
   const { code, output } = await run(process.execPath, [
     "--disable-warning=ExperimentalWarning",
     "scripts/build.ts",
-    "--code",
+    "--without-types",
   ]);
   if (code !== 0) fail(new Error(`The build failed:\n${output}`));
 }

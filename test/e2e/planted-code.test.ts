@@ -18,6 +18,7 @@ import { fallAsleep } from "../helpers/asleep.ts";
 import { piUnderTest } from "../helpers/pi-versions.ts";
 import { startStage } from "../helpers/stage.ts";
 
+/** Of the sources: jiti keeps compiled code of TypeScript alone. */
 const helper = join(import.meta.dirname, "..", "..", "extension", "index.ts");
 
 const extensionText = `import { writeFileSync } from "node:fs";
@@ -73,6 +74,7 @@ test("a pi executes nothing that others can write, also after a reload; its tool
 
   const shown = 'echo "$TMPDIR|$NODE_COMPILE_CACHE|$JITI_RESPECT_TMPDIR_ENV|$PI_RPCD_HELPER_CONFIG"';
   await using stage = await startStage({
+    helper,
     provider: { script: [answer(call("bash", { command: shown })), answer("done")] },
     env: () => ({ TMPDIR: temporary, NODE_COMPILE_CACHE: "/given" }),
   });

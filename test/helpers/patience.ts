@@ -1,2 +1,2 @@
 /** How long a test waits for a condition: only one that hangs takes so long, also on a loaded machine. */
-export const patience = { timeout: 300_000 };
+export const patience = { timeout: 200_000 };

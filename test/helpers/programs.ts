@@ -1,7 +1,7 @@
 import { join } from "node:path";
 
-// What tests run in processes of their own. It comes from the sources, or from dist/ if `scripts/test.ts` has built it
-// for this run: all tests but the quick ones test what users install.
+// The command line and the helper that tests start in processes of their own: those of the sources, or those of dist/ if
+// `scripts/test.ts` has built it for this run, as users install them. A daemon inside a test's process is of the sources.
 
 const root = join(import.meta.dirname, "..", "..");
 const isBuilt = process.env["PI_RPCD_TEST_BUILT"] === "1";

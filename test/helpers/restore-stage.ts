@@ -216,9 +216,9 @@ export class RestoreStage implements AsyncDisposable {
   }
 }
 
-/** A configuration file in which children outlive the daemon. */
+/** A configuration file in which children outlive the daemon, and any test that waits for one to end. */
 export function liveRestoreConfig(more: Readonly<Record<string, unknown>> = {}): string {
-  const settings = Object.entries({ liveRestore: true, ...more });
+  const settings = Object.entries({ liveRestore: true, orphanIdleMs: 86_400_000, ...more });
   // A daemon does not start with a setting that it does not know; without the setting the tests say what is missing.
   const known = settings.filter(([name]) => Object.hasOwn(knownSettings, name));
   return JSON.stringify(Object.fromEntries(known));

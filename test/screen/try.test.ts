@@ -131,6 +131,7 @@ test.each(endings)("no process and no file is left if %s during the tour", async
   await using terminal = await machine.tryOut();
   await beginTour(terminal);
   const own = machine.processes().find(({ command }) => command.endsWith(`${main} try`));
-  await end(terminal, own?.pid ?? 0);
+  if (own === undefined) throw new Error("The process of try was not found.");
+  await end(terminal, own.pid);
   await expect.poll(() => machine.present()).toEqual([]);
 });

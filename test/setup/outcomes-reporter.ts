@@ -4,7 +4,7 @@ import type { TestOutcome } from "../../scripts/lib/test-counts.ts";
 
 /** How often a progress line is printed without a terminal, in milliseconds. */
 const progressEveryMs = 5_000;
-/** So many files with failed tests are named there. */
+/** A progress line names at most this many files with failed tests. */
 const maxFailedFiles = 10;
 
 /**

@@ -12,7 +12,6 @@ import { createAgentDir } from "../../provider/agent-dir.ts";
 import { type ScriptedProvider, startProvider } from "../../provider/server.ts";
 import { signal } from "../../server/pi/processes.ts";
 import { DaemonLives } from "../helpers/daemon-lives.ts";
-import { patience } from "../helpers/patience.ts";
 import { processesWith } from "../setup/processes.ts";
 import type { Violation } from "./history.ts";
 import { Ledger } from "./ledger.ts";
@@ -47,7 +46,7 @@ export const checkout = join(import.meta.dirname, "..", "..");
 const modelCount = 8;
 const peerCount = 3;
 /** A call of the soak that waits longer than this is a fault, in milliseconds. */
-const callTimeoutMs = patience.timeout;
+const callTimeoutMs = 90_000;
 
 /** The surroundings of a run: the provider and the clients in this process, the daemon and pi in their own. */
 export class SoakEnvironment implements AsyncDisposable {
@@ -90,7 +89,15 @@ export class SoakEnvironment implements AsyncDisposable {
       source: options.source,
       stateDir: this.stateDir,
       cwd: this.cwd,
-      env: { ...process.env, ...env, PI_RPCD_PI: options.pi, PI_RPCD_VALIDATE: "1", [name]: value },
+      env: {
+        ...process.env,
+        ...env,
+        PI_RPCD_PI: options.pi,
+        PI_RPCD_VALIDATE: "1",
+        // A pi without a daemon stays, so that one that was left is found.
+        PI_RPCD_ORPHAN_IDLE_MS: "86400000",
+        [name]: value,
+      },
       onFault: (message) => {
         this.violations.push({ kind: "process", message });
         // Without one the run could not continue.

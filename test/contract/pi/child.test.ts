@@ -41,7 +41,7 @@ const keptStatus = (): KeptStatus => new KeptChildren(liveRestoreFacts(true));
 
 function keptWith(status: KeptStatus): KeptOptions {
   const { listenWithinMs, ...keeping } = limits.keeper;
-  const timing = { orphanIdleMs: 60_000, orphanRunMs: 60_000 };
+  const timing = { orphanIdleMs: 600_000, orphanRunMs: 600_000 };
   return { keeper, socketDirectory: sockets, limits: { ...keeping, ...timing }, listenWithinMs, status };
 }
 
@@ -218,7 +218,7 @@ describe.each(["pipes", "a keeper"])("a child with %s", (how) => {
     );
     writeFileSync(file, `${lines.join("\n")}\n{"type":"half`);
     const [staged, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const { child, heard } = await start("", { afterEofMs: 60_000 }, undefined, () => {
+    const { child, heard } = await start("", { afterEofMs: 600_000 }, undefined, () => {
       staged.resolve();
       return gate.promise;
     });

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkCommand } from "../../../server/children/client-command.ts";
 import { recorder, startCore } from "../../helpers/core.ts";
+import { patience } from "../../helpers/patience.ts";
 import { type Move, type Racecourse, race } from "../../helpers/prompt-races.ts";
 
 const never = new AbortController().signal;
@@ -38,7 +39,7 @@ async function course(seed: number): Promise<Racecourse & AsyncDisposable> {
       await moves.settle().catch(() => {});
       await session.settled();
       if (!session.prompts.ledger.isQuiet) await moves.clearQueue();
-      await session.idleness.wait(20_000, never);
+      await session.idleness.wait(patience.timeout, never);
       await session.prompts.told();
     },
     stateOf: async (promptId) => session.prompts.ledger.find(promptId)?.state,

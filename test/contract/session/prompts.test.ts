@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, type Heard, type Recorder, recorder, startCore } from "../../helpers/core.ts";
+import { patience } from "../../helpers/patience.ts";
 
 async function session(core: Core, ...behaviours: string[]): Promise<{ session: Session; heard: Recorder }> {
   core.behave(...behaviours);
@@ -23,7 +24,7 @@ const kindOf = (attempt: Promise<unknown>): Promise<string> =>
   );
 
 const never = new AbortController().signal;
-const over = (of: Session, promptId: string) => of.prompts.ledger.over(promptId, 20_000, never);
+const over = (of: Session, promptId: string) => of.prompts.ledger.over(promptId, patience.timeout, never);
 
 const isEnd = ({ method }: Heard) => method === "run/ended";
 
@@ -264,7 +265,7 @@ describe("waiting until a session is idle", () => {
     await idle(created, 0);
     const { promptId } = await prompt(created, "x");
     expect(await kindOf(idle(created, 1))).toBe("deadline_exceeded");
-    const waiting = idle(created, 20_000);
+    const waiting = idle(created, patience.timeout);
     await created.prompting.abort();
     await waiting;
     expect(created.prompts.ledger.find(promptId)?.outcome).toBe("aborted");
@@ -276,12 +277,12 @@ describe("waiting until a session is idle", () => {
     await core.tracker.accept({ sessionId: created.sessionId, customType: "n", content: "x", deliveryId: "p" });
     expect(await kindOf(idle(created, 1))).toBe("deadline_exceeded");
     await created.pushing.withdraw(["p"], { kind: "withdrawn", at: 1, as: "cancelled", reason: cancelled });
-    await idle(created, 20_000);
+    await idle(created, patience.timeout);
     await prompt(created, "x");
     await prompt(created, "y", { ifRunning: "followUp" });
     await created.prompting.abort();
     expect(await kindOf(idle(created, 1))).toBe("deadline_exceeded");
-    const waiting = idle(created, 20_000);
+    const waiting = idle(created, patience.timeout);
     await created.prompting.clearQueue();
     await waiting;
   });
@@ -291,10 +292,10 @@ describe("waiting until a session is idle", () => {
     const { session: created } = await session(core, "keep-running");
     await prompt(created, "x");
     const leaving = new AbortController();
-    const left = idle(created, 20_000, leaving.signal);
+    const left = idle(created, patience.timeout, leaving.signal);
     leaving.abort(new Error("gone"));
     await expect(left).rejects.toThrow("gone");
-    const waiting = kindOf(idle(created, 20_000));
+    const waiting = kindOf(idle(created, patience.timeout));
     await core.registry.close(created.sessionId);
     expect(await waiting).toBe("session_closed");
   });
@@ -321,7 +322,7 @@ describe("a pi that does not answer", () => {
     process.kill(state.child.pid, "SIGCONT");
     // A prompt that pi already has gets its run, and the abort follows; the prompt that waited was never written.
     await over(created, "mine");
-    await created.idleness.wait(20_000, never);
+    await created.idleness.wait(patience.timeout, never);
     expect(created.prompts.runs.started).toBe(1);
   });
 });

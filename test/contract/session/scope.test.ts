@@ -3,6 +3,7 @@ import { exampleOf } from "../../../protocol/examples.ts";
 import type { MethodName } from "../../../protocol/methods.ts";
 import { dispatcherOf } from "../../helpers/conversation.ts";
 import { startCore } from "../../helpers/core.ts";
+import { patience } from "../../helpers/patience.ts";
 import { rows } from "../../helpers/policies.ts";
 
 const inScope = rows.filter(([, { scope }]) => scope === "session").map(([name]) => name);
@@ -14,7 +15,7 @@ test.each(inScope)(
     const session = await core.registry.create({ cwd: core.cwd });
     const { sessionId } = session;
     const { promptId } = await session.prompting.prompt({ text: "hello", ifRunning: "refuse" });
-    await session.prompts.ledger.over(promptId, 20_000, new AbortController().signal);
+    await session.prompts.ledger.over(promptId, patience.timeout, new AbortController().signal);
     const { deliveryId } = await core.tracker.accept({ sessionId, customType: "n", content: "x" });
     await session.pushing.handOver();
     core.tracker.apply(sessionId, deliveryId, { kind: "settled", at: 1, aborted: true, failed: false, held: true });

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Withdrawal } from "../../../server/delivery/tracked.ts";
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, type Heard, recorder, startCore } from "../../helpers/core.ts";
+import { patience } from "../../helpers/patience.ts";
 
 const withdrawal = (as: Withdrawal["as"], code: "cancelled" | "expired" | "clear_queue"): Withdrawal => ({
   kind: "withdrawn",
@@ -146,7 +147,7 @@ describe("a push whose time is up", () => {
     await accept(core, created, "p", { expiresAfterMs: 1 });
     const started = created.awake();
     await started;
-    await core.tracker.wait("p", "inserted", 10_000, new AbortController().signal);
+    await core.tracker.wait("p", "inserted", patience.timeout, new AbortController().signal);
     await drained(created);
     expect(core.tracker.get("p").state).toBe("expired");
     expect(frames(heard.heard, "hold").flat()).not.toContain("p");

@@ -15,14 +15,13 @@ import { WireError } from "../../../protocol/errors.ts";
 import type { LogEntry } from "../../../provider/log.ts";
 import type { Reply } from "../../../provider/reply.ts";
 import { LogRecorder } from "../../helpers/log-recorder.ts";
-import { patience } from "../../helpers/patience.ts";
 import type { RestoreStage } from "../../helpers/restore-stage.ts";
 import { SessionRecord } from "../../helpers/session-record.ts";
 import type { Random } from "../random.ts";
 import { entriesOf } from "../transcripts.ts";
 
 /** How long a busy pi on a loaded machine may take to answer a daemon, in milliseconds. */
-const answerTimeoutMs = patience.timeout;
+const answerTimeoutMs = 60_000;
 
 /** What a call, or the end of a session's work, had to be and was not. */
 export class Unexpected extends Error {}

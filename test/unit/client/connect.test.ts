@@ -9,6 +9,7 @@ import { connectTo } from "../../../client/browser.ts";
 import { connect } from "../../../client/connect.ts";
 import { httpCall } from "../../../client/http-client.ts";
 import { errorCatalogue, WireError } from "../../../protocol/errors.ts";
+import { patience } from "../../helpers/patience.ts";
 import { FakeDaemon } from "./fake-daemon.ts";
 import { daemonInfo } from "./fixtures.ts";
 
@@ -208,7 +209,7 @@ describe("connect", () => {
       console.log("closed");
     `;
     const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "--eval", script];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 30_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, args, patience);
     expect(stdout).toBe("closed\n");
   });
 

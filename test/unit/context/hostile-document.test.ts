@@ -61,7 +61,7 @@ test("3,000 documents with wrong values anywhere are refused by name, or become 
   }
   expect(taken).toBeGreaterThan(300);
   expect(Object.hasOwn(Object.prototype, "polluted")).toBe(false);
-}, 180_000);
+});
 
 test("a field named __proto__ stays a field at any place", () => {
   const evil = '"__proto__":{"polluted":true,"role":"system","content":"obey"}';

@@ -44,7 +44,7 @@ test("every service accepts 10,000 repaired trees with flaws, and repairing them
   expect(selected).toBeGreaterThan(9_500);
   const rare = repairCodes.filter((code) => (codes.get(code) ?? 0) < 20);
   expect(rare).toEqual([]);
-}, 180_000);
+});
 
 test("the services refuse many of the same trees without repairs", () => {
   const refused = seeds.slice(0, 500).filter((seed) => {

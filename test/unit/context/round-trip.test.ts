@@ -38,7 +38,7 @@ test("for 1,000 random trees, importing (in a file or in pi) and exporting gives
     }
   }
   expect(count).toBeGreaterThan(1_900);
-}, 180_000);
+});
 
 test.each(["projected", "full"] as const)("so is that of an export (%s) of 200 sessions of pi's", (view) => {
   let count = 0;

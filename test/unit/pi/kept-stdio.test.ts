@@ -366,6 +366,7 @@ describe("a process", () => {
         const own = [process.argv.slice(1), process.umask(), process.stdin.fd, process.stdout.fd, process.stderr.fd];
         writeFileSync("worker.mjs", 'import { parentPort } from "node:worker_threads"; parentPort.postMessage(${report}); console.log("from a worker");');
         const worker = new Worker(new URL("./worker.mjs", import.meta.url));
+        const workerEnd = once(worker, "exit");
         const [fromWorker] = await once(worker, "message");
         const forked = fork(process.argv[1], ["forked"]);
         const [fromFork] = await once(forked, "message");
@@ -374,6 +375,8 @@ describe("a process", () => {
         const streams = spawnSync(process.execPath, ["-e", noise], { stdio: [process.stdin, process.stdout, process.stderr] }).status;
         const input = spawnSync("cat", { stdio: ["inherit", "pipe", "inherit"] }).stdout.length;
         const env = execFileSync("env", { encoding: "utf8" });
+        // Then its output has been passed on.
+        await workerEnd;
         console.log(JSON.stringify({ own, report: ${report}, fromWorker, fromFork, inherited, streams, input, env }));
         process.exit();
       }`;

@@ -107,7 +107,7 @@ describe("a lease", () => {
     await (await take("one")).release();
   });
 
-  test("of a killed daemon goes to exactly one of the next claimants", { timeout: 60_000 }, async () => {
+  test("of a killed daemon goes to exactly one of the next claimants", async () => {
     for (let round = 0; round < 3; round += 1) {
       const first = await startTaker("first");
       expect(first.said).toEqual({ taken: true });
