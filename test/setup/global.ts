@@ -16,6 +16,9 @@ const foreign = [/^cache$/, /^jiti$/, /^node-compile-cache$/, /^pi-bash-.*\.log$
 /** How long killed processes may take to disappear, in milliseconds, also on a loaded machine. */
 const goneWithinMs = 60_000;
 
+/** How often processes are searched and killed when a run is interrupted. */
+const maxSweeps = 50;
+
 export default function setup({ vitest }: TestProject): () => Promise<void> {
   const run = randomUUID();
   const directory = mkdtempSync(join(tmpdir(), "pi-rpcd-test-"));
@@ -36,7 +39,13 @@ export default function setup({ vitest }: TestProject): () => Promise<void> {
 
   const marker = `TEST_RUN_OF_PI_RPCD=${run}`;
   const sweep = (): void => {
-    for (const { pid } of processesWith(marker)) if (pid !== process.pid) kill(pid);
+    for (let round = 0; round < maxSweeps; round += 1) {
+      const left = processesWith(marker).filter(({ pid }) => pid !== process.pid);
+      if (left.length === 0) break;
+      for (const { pid } of left) kill(pid);
+      // One of them may have started another before its end.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+    }
     rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
   };
   // vitest runs no teardown when it is interrupted.
