@@ -96,7 +96,9 @@ test.each(["chromium", "firefox-esr"] as const)(
     await expect.poll(() => marked(visit)).toContain("quokka");
 
     await visit.press("/");
+    await visit.holds(() => document.activeElement?.matches(".search input[type=search]"));
     await visit.shows(/5 found\./, ".search-state");
+    await visit.shows(/on another branch/, ".search-hits");
     await visit.press("ArrowDown", "Enter");
     await visit.holds(() => document.activeElement?.matches(".log .item.text"));
     await expect.poll(() => marked(visit)).toEqual(["Quokka"]);
@@ -110,7 +112,9 @@ test.each(["chromium", "firefox-esr"] as const)(
 
     // An entry of another branch opens in the tab Tree.
     await visit.press("/");
+    await visit.holds(() => document.activeElement?.matches(".search input[type=search]"));
     await visit.shows(/5 found\./, ".search-state");
+    await visit.shows(/on another branch/, ".search-hits");
     await visit.press("ArrowDown", "j", "j", "j", "j");
     expect(await focused(visit)).toMatch(/on another branch/);
     await visit.press("Enter");
