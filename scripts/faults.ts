@@ -39,7 +39,7 @@ interface Fault {
 const defaultPushes = 80;
 /** Limit of pushes until an unreported fault occurs. */
 const maxPushes = 1_000;
-const recoverWithinMs = 200_000;
+const recoverWithinMs = 30_000;
 
 /** `when` counts from the first call after the daemon's start. */
 function injected(file: string, call: string, error: string, when: string): Fault {

@@ -44,11 +44,10 @@ const apis: readonly { readonly provider: string; readonly api: SoakApi }[] = [
 ];
 
 const maxTries = 3;
-/** Below the 60 s after which the daemon repairs a lost wake-up by itself, so that one is found. */
-const settleMs = 50_000;
+const settleMs = 30_000;
 const operationTimeoutMs = 150_000;
-/** How long processes may take to disappear, in milliseconds: a pi without a daemon stays much longer. */
-const goneWithinMs = 60_000;
+/** How long killed processes may take to disappear, in milliseconds. */
+const goneWithinMs = 5_000;
 
 /** Runs rounds of random operations on several sessions, and checks after each what was reported to clients. */
 export async function soak(options: SoakOptions): Promise<Report> {

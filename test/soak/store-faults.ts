@@ -110,7 +110,7 @@ export const fileSystemFaults: readonly Operation[] = ["ENOSPC", "EIO"].map((err
 
 /** Every push is accepted again: the store works. */
 async function untilWritable(actor: Actor): Promise<void> {
-  const deadline = performance.now() + 120_000;
+  const deadline = performance.now() + 30_000;
   while (performance.now() < deadline) {
     const { answer } = await actor.push({ deliverAs: "steer" });
     const info = await actor.world.call("daemon/info", {}, actor.random);

@@ -46,7 +46,7 @@ const event = (journal: Journal, type: string, more: object = {}): void =>
   journal.record(Buffer.from(JSON.stringify({ type, ...more })), 1, false);
 
 describe("a subscription", () => {
-  test("with answers in order, keeps an event behind an answer that comes late, but not for ever", () => {
+  test("with answers in order, an event waits for a late answer, at most ten seconds", () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const journal = journalOf();
