@@ -5,32 +5,15 @@ import { openApiDocument } from "../protocol/openapi.ts";
 import { openRpcDocument } from "../protocol/openrpc.ts";
 import { configurationSchema } from "../server/configuration/settings.ts";
 import { referencePage } from "../server/edge/reference-page.ts";
+import { chunkOfModules, entries, exported, isReplaced, nameOf } from "./lib/chunks.ts";
 import { bin, root, run } from "./lib/command.ts";
-import { type Import, importsOf } from "./lib/imports.ts";
+import { importsOf } from "./lib/imports.ts";
 import { validatorModules } from "./lib/validators.ts";
 import { bundleWeb } from "./lib/web-bundle.ts";
 
 // Builds an empty dist/: bundled JavaScript, the declarations of what is exported, the schemas, the reference, and the
 // page of `pi-rpcd web`. With `--without-types` it writes no declarations, which take the longest, for tests of the code.
 const dist = join(root, "dist");
-const folders = ["acp", "cli", "client", "context", "extension", "protocol", "provider", "server"];
-/** The modules that package.json exports. */
-const exported = ["client/index", "client/browser", "protocol/index", "context/document/index", "extension/index"];
-/** What every start of the command line loads, and the shortest commands. */
-const shortCommands = ["cli/run", "cli/ls", "cli/status"];
-/** Modules that run as a process or a thread of their own. */
-const programs = [
-  "cli/main",
-  "cli/rpc/main",
-  "cli/try/ask",
-  "cli/try/host",
-  "server/store/writer-thread",
-  "server/store/copying-thread",
-  "server/context/work-thread",
-  "server/custody/search/search-thread",
-  "context/parts/estimator/exact-worker",
-  "extension/keeper",
-];
 
 /**
  * What is not bundled: pi, whose files find each other; types; tables of tokens; CommonJS that pages load too, since its
@@ -56,16 +39,37 @@ function escaped(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/** Replaces the compilation of schemas at run time. The exported protocol keeps it, because it also runs in a page. */
+/** Replaces the compilation of schemas at run time. */
 const builtValidation: Plugin = {
   name: "built-validation",
   resolveId: {
     filter: { id: /\/validation\.ts$/ },
-    handler: (id, importer = "") => {
-      const file = join(dirname(importer), id);
-      const isReplaced =
-        file === join(root, "protocol", "validation.ts") && importer !== join(root, "protocol", "index.ts");
-      return isReplaced ? join(root, "protocol", "built-validation.ts") : null;
+    handler: (id, importer = "") =>
+      isReplaced(nameOf(join(dirname(importer), id)), nameOf(importer))
+        ? join(root, "protocol", "built-validation.ts")
+        : null,
+  },
+};
+
+/** The folder of `dist/` with the modules that are no entries. */
+const chunks = "chunks";
+
+const place = /\bimport\.meta\.(url|filename|dirname)\b/g;
+
+/** A module that finds other files by its own place still finds them from a chunk. */
+const formerPlace: Plugin = {
+  name: "former-place",
+  transform: {
+    filter: { id: { exclude: /\/node_modules\// }, code: place },
+    handler: (code, id) => {
+      const name = nameOf(id);
+      if (entries.includes(name)) return null;
+      const formerly = {
+        url: `new URL("../${name}.js", import.meta.url).href`,
+        filename: `(import.meta.dirname + "/../${name}.js")`,
+        dirname: `(import.meta.dirname + "/../${dirname(name)}")`,
+      };
+      return code.replaceAll(place, (_, field: keyof typeof formerly) => formerly[field]);
     },
   },
 };
@@ -84,10 +88,7 @@ process.exitCode = code;
 
 /** Bundles our modules with the dependencies that a start loads. */
 async function bundle(): Promise<RolldownOutput> {
-  const entries = [...programs, ...exported];
-  const placed = modulesWithPlace();
-  const nameOf = (file: string): string => relative(root, file).slice(0, -".ts".length);
-  const together = modulesTogether(entries);
+  const chunkOf = chunkOfModules();
   await using build = await rolldown({
     cwd: root,
     platform: "node",
@@ -99,7 +100,7 @@ async function bundle(): Promise<RolldownOutput> {
       // The form for pages also runs on Node; the client library for pages shares it.
       alias: { uuid: join(root, "node_modules", "uuid", "dist", "index.js") },
     },
-    plugins: [builtValidation, asciiText],
+    plugins: [builtValidation, formerPlace, asciiText],
     preserveEntrySignatures: "allow-extension",
   });
   return await build.write({
@@ -107,16 +108,10 @@ async function bundle(): Promise<RolldownOutput> {
     // The text of a module stays in memory.
     comments: false,
     entryFileNames: "[name].js",
-    chunkFileNames: ({ name }) => (placed.has(name) ? "[name].js" : "chunks/[name]-[hash].js"),
+    chunkFileNames: `${chunks}/[name]-[hash].js`,
     codeSplitting: {
       includeDependenciesRecursively: false,
-      groups: [
-        {
-          debugName: "modules with a place",
-          name: (file) => (placed.has(nameOf(file)) && !entries.includes(nameOf(file)) ? nameOf(file) : null),
-        },
-        { debugName: "short commands", name: (file) => together.get(nameOf(file)) ?? null },
-      ],
+      groups: [{ debugName: "modules of a start", name: (file) => chunkOf.get(nameOf(file)) ?? null }],
     },
   });
 }
@@ -142,46 +137,6 @@ async function bundleValidators(): Promise<RolldownOutput> {
   const built = await build.write({ dir: join(dist, "validators"), format: "cjs", minify: true, ...names });
   writeFileSync(join(dist, "validators", "files.json"), JSON.stringify(files));
   return built;
-}
-
-/**
- * The chunks of the modules that short commands load, because Node takes a while for each file. Modules share a chunk if
- * the same entries load them at some time, so that no page and no pi loads what only the command line needs.
- */
-function modulesTogether(entries: readonly string[]): ReadonlyMap<string, string> {
-  const reached = new Map(entries.map((name) => [name, closureOf([name], ["static", "dynamic"])]));
-  const chunks = new Map<string, string>();
-  const names = new Map<string, string>();
-  for (const name of closureOf(shortCommands, ["static"])) {
-    if (entries.includes(name)) continue;
-    const users = entries.filter((entry) => reached.get(entry)?.has(name)).join();
-    const chunk = names.get(users) ?? `short-${names.size}`;
-    names.set(users, chunk);
-    chunks.set(name, chunk);
-  }
-  return chunks;
-}
-
-/** Modules of ours and those that they import, by name. */
-function closureOf(names: readonly string[], kinds: readonly Import["kind"][]): ReadonlySet<string> {
-  const found = new Set(names);
-  for (const name of found) {
-    for (const { specifier, kind } of importsOf(readFileSync(join(root, `${name}.ts`), "utf8")))
-      if (specifier.startsWith(".") && kinds.includes(kind))
-        found.add(join(dirname(name), specifier).slice(0, -".ts".length));
-  }
-  return found;
-}
-
-/** Modules that find other files by their own place keep it. */
-function modulesWithPlace(): ReadonlySet<string> {
-  const sources = folders.flatMap((folder) =>
-    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-      .filter((name) => name.endsWith(".ts"))
-      .map((name) => join(folder, name)),
-  );
-  const isPlaced = (file: string): boolean => /import\.meta\.(?:url|dirname|filename)/.test(readFileSync(file, "utf8"));
-  return new Set(sources.filter((name) => isPlaced(join(root, name))).map((name) => name.slice(0, -".ts".length)));
 }
 
 /** Keeps the declarations that those of the exported modules import. */

@@ -3,8 +3,9 @@ import type { By } from "../../protocol/client-identity.ts";
 import { type ErrorName, errorCatalogue, WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link-outward.ts";
 import { PART_REPORT } from "../../protocol/log-methods.ts";
-import type { MethodName, Params, Result } from "../../protocol/methods.ts";
-import { createValidator, type Validator } from "../../protocol/validation.ts";
+import { type MethodName, methods, type Params, type Result } from "../../protocol/methods.ts";
+import { compilerOf } from "../../protocol/validation.ts";
+import { once } from "../../protocol/validator.ts";
 import { attributionOf } from "../core/attribution.ts";
 import type { SessionCore } from "../core/session-core.ts";
 import { unlessAborted } from "../lib/deadline.ts";
@@ -75,9 +76,7 @@ export class PartCalls {
     const refusal = refusalIn(data);
     if (refusal !== undefined) throw refusal;
     // Other code in the same pi can have written it.
-    validator ??= createValidator();
-    const findings = validator.result(about, data);
-    if (findings.length === 0) return data as Result<M>;
+    if (validatorOf(methods[about].result)(data)) return data as Result<M>;
     throw new WireError("link_failed", `The helper extension's answer to "${about}" is invalid.`);
   }
 
@@ -172,7 +171,8 @@ export class PartCalls {
 
 const maxTold = 256;
 const reloadMs = 30_000;
-let validator: Validator | undefined;
+/** Only whether an answer is valid is asked: the build has no validators of answers that list all findings. */
+const validatorOf = once(compilerOf({ allErrors: false, ignoreUnknown: false, removeUnknown: false }));
 
 function refusalIn(data: unknown): WireError | undefined {
   if (typeof data !== "object" || data === null || !("refused" in data) || !("message" in data)) return undefined;

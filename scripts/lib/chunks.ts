@@ -1,0 +1,145 @@
+import { readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { root } from "./command.ts";
+import { type Import, importsOf } from "./imports.ts";
+
+/** What our programs load at once when they start: a short command, `pi-rpcd start`, its daemon, and `pi-rpcd-pi`. */
+const starts = {
+  short: ["cli/compile-cache", "cli/run", "cli/ls", "cli/status"],
+  start: ["cli/start", "cli/background", "cli/misspelt-variables", "server/previous-exit"],
+  daemon: ["server/configuration/configuration", "server/daemon", "server/log"],
+  "drop-in": ["cli/rpc/drop-in"],
+};
+const programs = ["cli/main", "cli/rpc/main", "cli/try/ask", "cli/try/host"];
+/** The other entries: what package.json exports, for Node and for pages, and what runs inside pi or as a thread. */
+const others = {
+  client: ["client/index"],
+  page: ["client/browser", "protocol/index"],
+  pi: ["context/document/index", "context/parts/estimator/exact-worker", "extension/index", "extension/keeper"],
+  thread: [
+    "server/context/work-thread",
+    "server/custody/search/search-thread",
+    "server/store/copying-thread",
+    "server/store/writer-thread",
+  ],
+};
+/** The modules that package.json exports, by name. */
+export const exported = [...others.client, ...others.page, "context/document/index", "extension/index"];
+/** The modules of the build that have files with their own names. */
+export const entries = [...programs, ...Object.values(others).flat()];
+
+/** How much more all users together may load because two chunks are one, in UTF-16 units of source. */
+const maxNeedlessChars = 50_000;
+
+/** Whether the build takes compiled validators instead. The exported protocol compiles schemas, because it also runs in a page. */
+export function isReplaced(name: string, importer: string): boolean {
+  return name === "protocol/validation" && importer !== "protocol/index";
+}
+
+/** The name of a module of ours, such as `cli/main`. */
+export function nameOf(file: string): string {
+  return relative(root, file).slice(0, -".ts".length);
+}
+
+/** Modules that the same starts of programs and kinds of entries need. */
+interface ModuleSet {
+  readonly users: readonly string[];
+  readonly modules: readonly string[];
+}
+
+/**
+ * The chunks of the modules that our programs load when they start, by the modules' names. Node takes a while for each
+ * file and each import of one, so modules with the same users share a chunk, and chunks are merged while that makes
+ * their users load little more than they need.
+ */
+export function chunkOfModules(): ReadonlyMap<string, string> {
+  const atStart = Object.values(starts).flat();
+  const later = [...closureOf(programs, ["static", "dynamic"])]
+    .flatMap((name) => importedBy(name, ["dynamic"]))
+    .filter((name) => !atStart.includes(name));
+  const needed: readonly (readonly [string, ReadonlySet<string>])[] = [
+    ...Object.entries(others).map(([user, names]) => [user, closureOf(names, ["static", "dynamic"])] as const),
+    ...Object.entries({ ...starts, later }).map(([user, names]) => [user, closureOf(names, ["static"])] as const),
+  ];
+  const sets = new Map<string, ModuleSet>();
+  for (const name of closureOf(atStart, ["static"])) {
+    if (entries.includes(name)) continue;
+    const users = needed.flatMap(([user, names]) => (names.has(name) ? [user] : []));
+    sets.set(users.join(), { users, modules: [...(sets.get(users.join())?.modules ?? []), name] });
+  }
+  const merged = mergedSets([...sets.values()]);
+  return new Map(
+    merged.flatMap((chunk, at) =>
+      chunk.flatMap(({ modules }) => modules.map((name) => [name, `start-${at}`] as const)),
+    ),
+  );
+}
+
+type Chunk = readonly ModuleSet[];
+
+/** Puts sets of modules into chunks: merges the two chunks that cost least, as long as that costs little. */
+function mergedSets(sets: readonly ModuleSet[]): readonly Chunk[] {
+  const loadedChars = loadedCharsOf(sets);
+  let chunks: readonly Chunk[] = sets.map((set) => [set]);
+  for (;;) {
+    const before = loadedChars(chunks);
+    const pairs = chunks.flatMap((one, at) => chunks.slice(at + 1).map((other) => [one, other] as const));
+    const [best] = pairs
+      // A page cannot load what needs Node.
+      .filter(([one, other]) => isForPages(one) === isForPages(other))
+      .map(([one, other]) => [...chunks.filter((chunk) => chunk !== one && chunk !== other), [...one, ...other]])
+      .map((after) => ({ after, cost: loadedChars(after) - before }))
+      .sort((a, b) => a.cost - b.cost);
+    if (best === undefined || best.cost > maxNeedlessChars) return chunks;
+    chunks = best.after;
+  }
+}
+
+function isForPages(chunk: Chunk): boolean {
+  return chunk.some(({ users }) => users.includes("page"));
+}
+
+/** Returns what counts how much all users load with these chunks, in UTF-16 units: a chunk comes with all that it imports. */
+function loadedCharsOf(sets: readonly ModuleSet[]): (chunks: readonly Chunk[]) => number {
+  const setOf = new Map(sets.flatMap((set) => set.modules.map((name) => [name, set] as const)));
+  const facts = new Map(
+    sets.map((set) => {
+      const imported = set.modules.flatMap((name) => importedBy(name, ["static"]));
+      const chars = set.modules.reduce((sum, name) => sum + sourceOf(name).length, 0);
+      return [set, { chars, imports: new Set(imported.flatMap((name) => setOf.get(name) ?? [])) }] as const;
+    }),
+  );
+  const users = new Set(sets.flatMap((set) => set.users));
+  return (chunks) => {
+    const chunkOf = new Map(chunks.flatMap((chunk) => chunk.map((set) => [set, chunk] as const)));
+    let chars = 0;
+    for (const user of users) {
+      const loaded = new Set(chunks.filter((chunk) => chunk.some((set) => set.users.includes(user))));
+      for (const chunk of loaded) {
+        for (const set of chunk) {
+          chars += facts.get(set)?.chars ?? 0;
+          for (const imported of facts.get(set)?.imports ?? []) loaded.add(chunkOf.get(imported) ?? chunk);
+        }
+      }
+    }
+    return chars;
+  };
+}
+
+/** Modules of ours and those that they import, by name. */
+function closureOf(names: readonly string[], kinds: readonly Import["kind"][]): ReadonlySet<string> {
+  const found = new Set(names);
+  for (const name of found) for (const imported of importedBy(name, kinds)) found.add(imported);
+  return found;
+}
+
+function sourceOf(name: string): string {
+  return readFileSync(join(root, `${name}.ts`), "utf8");
+}
+
+function importedBy(name: string, kinds: readonly Import["kind"][]): readonly string[] {
+  return importsOf(sourceOf(name))
+    .filter(({ specifier, kind }) => specifier.startsWith(".") && kinds.includes(kind))
+    .map(({ specifier }) => join(dirname(name), specifier).slice(0, -".ts".length))
+    .map((imported) => (isReplaced(imported, name) ? "protocol/built-validation" : imported));
+}
