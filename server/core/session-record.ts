@@ -61,8 +61,8 @@ export function factsOf({
   };
 }
 
-/** Stores a session's record. Resolves when it is on disk; the store logs a failure. */
-type SaveSession = (stored: StoredSession) => Promise<void>;
+/** Stores a session's record. Resolves when it is on disk; the store logs a failure. `isAwaited`: an answer waits for it. */
+type SaveSession = (stored: StoredSession, isAwaited: boolean) => Promise<void>;
 
 /** The stored facts of a session, by which later children are started in the same way. */
 export class SessionRecord {
@@ -124,9 +124,9 @@ export class SessionRecord {
     return this.#stored.generation;
   }
 
-  /** Resolves when the current record is on disk. */
-  saved(): Promise<void> {
-    return this.#isClosed ? Promise.resolve() : this.#save(this.#stored);
+  /** Resolves when the current record is on disk. An answer waits for it. */
+  saved(isAwaited = true): Promise<void> {
+    return this.#isClosed ? Promise.resolve() : this.#save(this.#stored, isAwaited);
   }
 
   /** The session is closed: later changes do not store it again. */
@@ -150,7 +150,7 @@ export class SessionRecord {
   numbers(flush: SeqReserve["flush"]): SeqNumbers {
     const reserve = (upTo: number): Promise<void> => {
       this.#stored = { ...this.#stored, reservedSeq: upTo };
-      return this.saved();
+      return this.saved(false);
     };
     return new SeqNumbers({ reserved: this.#stored.reservedSeq, reserve, flush });
   }
@@ -159,19 +159,19 @@ export class SessionRecord {
   markFile(mark: StoredSession["fileMark"]): void {
     const { fileMark: _mark, ...rest } = this.#stored;
     this.#stored = mark === undefined ? rest : { ...rest, fileMark: mark };
-    void this.saved();
+    void this.saved(false);
   }
 
   /** Records the session's context. */
   givenContext(context: StoredSession["context"]): void {
     this.#stored = { ...this.#stored, ...(context === undefined ? {} : { context }) };
-    void this.saved();
+    void this.saved(false);
   }
 
   /** Sets the control policy. */
   governedBy(control: ControlPolicy): void {
     this.#stored = { ...this.#stored, control };
-    void this.saved();
+    void this.saved(false);
   }
 
   /**
@@ -202,7 +202,7 @@ export class SessionRecord {
     const others = Object.entries(this.#stored.options).filter(([name]) => !Object.hasOwn(options, name));
     const set = former === undefined ? Object.entries(options) : isOf(former);
     this.#stored = { ...this.#stored, options: Object.fromEntries([...others, ...set]), updatedAt: Date.now() };
-    void this.saved();
+    void this.saved(false);
   }
 
   /** Applies the given fields that pi reports. */
@@ -225,6 +225,6 @@ export class SessionRecord {
       updatedAt: Date.now(),
     };
     // The store logs a failed write.
-    void this.saved();
+    void this.saved(false);
   }
 }

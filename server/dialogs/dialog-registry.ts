@@ -162,7 +162,7 @@ export class DialogRegistry {
     this.#openBytes -= bytes;
     this.#ended.set(dialogId, { dialog, order });
     if (!wasOpen) return;
-    const stored = this.#store.put(dialog);
+    const stored = this.#store.put(dialog, isAwaited);
     if (isAwaited) {
       this.#storing.set(dialogId, stored);
       const settled = (): void => void this.#storing.delete(dialogId);

@@ -32,11 +32,8 @@ export async function inputsOf({ cwd, env, further }: PiInputsOf): Promise<strin
   const agentDirectory = agentDirectoryOf(env);
   const roots = [...inAgentDirectory.map((name) => join(agentDirectory, name)), join(cwd, ".pi"), ...further];
   const found: string[] = [];
-  for (const root of roots) {
-    await look(root, 0, found);
-    if (found.length > maxEntries) return undefined;
-  }
-  return found.join("\n");
+  await Promise.all(roots.map((root) => look(root, 0, found)));
+  return found.length > maxEntries ? undefined : found.sort().join("\n");
 }
 
 async function look(path: string, depth: number, found: string[]): Promise<void> {

@@ -21,7 +21,7 @@ export interface KeyStore {
   /** Resolves when the key is on disk. */
   begin(method: string, key: string, call: KeyedCall): Promise<void>;
   /** Resolves when the result is on disk. */
-  finish(method: string, key: string, call: KeyedCall): Promise<void>;
+  finish(method: string, key: string, call: KeyedCall, isAwaited: boolean): Promise<void>;
   forget(method: string, key: string): Promise<void>;
 }
 
@@ -93,9 +93,12 @@ function once<P extends object>(
       reserved.catch(() => {});
       isMade = true;
       const value = await run({ id: subject, reserved, isRepeated });
-      const finished = store.finish(method, key, { ...begun, result: JSON.stringify(value ?? null) }).catch(() => {});
-      // The call succeeded even if its result cannot be stored. For an effect with an id, the key is enough.
-      if (kind === undefined) await finished;
+      // For an effect with an id, the key is enough.
+      const isAwaited = kind === undefined;
+      const result = JSON.stringify(value ?? null);
+      const finished = store.finish(method, key, { ...begun, result }, isAwaited).catch(() => {});
+      // The call succeeded even if its result cannot be stored.
+      if (isAwaited) await finished;
       return value;
     } catch (error) {
       const wasReserved = await reserved.then(

@@ -141,7 +141,12 @@ export class Session {
     this.#options = options;
 
     const { environment, mcpServers } = options;
-    const record = new SessionRecord(stored, (current) => sessions.put(current), environment, mcpServers);
+    const record = new SessionRecord(
+      stored,
+      (current, isAwaited) => sessions.put(current, isAwaited),
+      environment,
+      mcpServers,
+    );
     const { epoch } = record;
     const numbers = record.numbers((upTo) => sessions.flush(sessionId, upTo));
     const events: SessionEmitter = new EventEmitter();

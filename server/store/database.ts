@@ -202,8 +202,8 @@ export class Database {
 
   /**
    * Queues a statement that records an event that has already happened. If it fails, the promise rejects, and the
-   * newest statement of each key is retried when the store works again. No answer depends on it, so it briefly waits
-   * for another transaction to join.
+   * newest statement of each key is retried when the store works again. It briefly waits for another transaction to
+   * join; if an answer waits for it, call {@link commitSoon}.
    */
   keep(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
     this.#commitLater();
@@ -217,11 +217,11 @@ export class Database {
   }
 
   /**
-   * Like {@link keep} for deletions of rows that a later write may add again, such as those of a closed session:
-   * until it is written, no newer write is, and older unwritten changes are written together with it.
+   * Like {@link keep} for deletions of rows that a later write may add again, such as those of a closed session, and
+   * without waiting: until it is written, no newer write is, and older unwritten changes are written together with it.
    */
   clear(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
-    this.#commitLater();
+    this.commitSoon();
     return this.#queue(statement, parameters, { key, isFirst: true });
   }
 

@@ -34,8 +34,12 @@ export class DialogStore {
     );
   }
 
-  /** Resolves when it is on disk. When it rejects, the newest record is retried as soon as the store works again. */
-  put(dialog: StoredDialog): Promise<void> {
+  /**
+   * Resolves when it is on disk. When it rejects, the newest record is retried as soon as the store works again.
+   * `isAwaited`: an answer waits for it.
+   */
+  put(dialog: StoredDialog, isAwaited = false): Promise<void> {
+    if (isAwaited) this.#database.commitSoon();
     const { dialogId, sessionId, state, openedAt } = dialog;
     const record = JSON.stringify(dialog);
     const isOpen = state === "open" ? 1 : 0;

@@ -42,14 +42,21 @@ export class IdempotencyStore {
     return this.#database.together(subject, this.#put, method, key, paramsHash, subject, "", this.#now());
   }
 
-  /** Stores the result of a completed call. */
-  finish(method: string, key: string, { paramsHash, subject, result = "" }: StoredCall): Promise<void> {
+  /** Stores the result of a completed call. `isAwaited`: its answer waits for it. */
+  finish(
+    method: string,
+    key: string,
+    { paramsHash, subject, result = "" }: StoredCall,
+    isAwaited: boolean,
+  ): Promise<void> {
+    if (isAwaited) this.#database.commitSoon();
     const values = [method, key, paramsHash, subject, result, this.#now()];
     return this.#database.keep(`result ${method} ${key}`, this.#put, ...values);
   }
 
   /** For a failed call without an effect: it may be repeated. */
   forget(method: string, key: string): Promise<void> {
+    this.#database.commitSoon();
     return this.#database.keep(`result ${method} ${key}`, this.#delete, method, key);
   }
 

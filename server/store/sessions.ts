@@ -73,15 +73,16 @@ export class SessionStore {
 
   /**
    * Resolves when it is on disk, unsynced if an older record does no harm. When it rejects, the newest record is retried
-   * as soon as the store works again.
+   * as soon as the store works again. `isAwaited`: an answer waits for it.
    */
-  put(session: StoredSession): Promise<void> {
+  put(session: StoredSession, isAwaited = false): Promise<void> {
     this.#list?.put(session);
     const former = this.#newest.get(session.sessionId);
     this.#newest.set(session.sessionId, session);
     const record = JSON.stringify(session);
     const { sessionId, cwd, file, createdAt, updatedAt } = session;
     const values = [sessionId, cwd, file, record, createdAt, updatedAt, checksumOf(record)] as const;
+    if (isAwaited) this.#database.commitSoon();
     const stored =
       former !== undefined && mayBeOlder(former, session)
         ? this.#database.keepUnsynced(keyOf(sessionId), this.#put, ...values)

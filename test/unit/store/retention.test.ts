@@ -103,7 +103,7 @@ describe("Retention", () => {
     await add("handled", "handled", 2);
     await add("withdrawn", "withdrawn", 0.5);
     time = now;
-    await idempotency.finish("m", "k", { paramsHash: "h", subject: "s", result: "{}" });
+    await idempotency.finish("m", "k", { paramsHash: "h", subject: "s", result: "{}" }, true);
     await retention.sweep(now);
     expect(prompts.open("s").map(({ promptId }) => promptId)).toEqual(["queued", "new"]);
     expect(["handled", "withdrawn"].map((id) => prompts.get(id)?.state)).toEqual([undefined, "withdrawn"]);
