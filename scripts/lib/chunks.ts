@@ -3,9 +3,13 @@ import { dirname, join, relative } from "node:path";
 import { root } from "./command.ts";
 import { type Import, importsOf } from "./imports.ts";
 
-/** What our programs load at once when they start: a short command, `pi-rpcd start`, its daemon, and `pi-rpcd-pi`. */
+/**
+ * What our programs load at once when they start: the cache of what they compile, a short command, `pi-rpcd start`, its
+ * daemon, and `pi-rpcd-pi`.
+ */
 const starts = {
-  short: ["cli/compile-cache", "cli/run", "cli/ls", "cli/status"],
+  cache: ["cli/compile-cache"],
+  short: ["cli/run", "cli/ls", "cli/status"],
   start: ["cli/start", "cli/background", "cli/misspelt-variables", "server/previous-exit"],
   daemon: ["server/configuration/configuration", "server/daemon", "server/log"],
   "drop-in": ["cli/rpc/drop-in"],
@@ -85,8 +89,7 @@ function mergedSets(sets: readonly ModuleSet[]): readonly Chunk[] {
     const before = loadedChars(chunks);
     const pairs = chunks.flatMap((one, at) => chunks.slice(at + 1).map((other) => [one, other] as const));
     const [best] = pairs
-      // A page cannot load what needs Node.
-      .filter(([one, other]) => isForPages(one) === isForPages(other))
+      .filter((pair) => apart.every((user) => isUsedBy(user, pair[0]) === isUsedBy(user, pair[1])))
       .map(([one, other]) => [...chunks.filter((chunk) => chunk !== one && chunk !== other), [...one, ...other]])
       .map((after) => ({ after, cost: loadedChars(after) - before }))
       .sort((a, b) => a.cost - b.cost);
@@ -95,8 +98,11 @@ function mergedSets(sets: readonly ModuleSet[]): readonly Chunk[] {
   }
 }
 
-function isForPages(chunk: Chunk): boolean {
-  return chunk.some(({ users }) => users.includes("page"));
+/** A page cannot load what needs Node, and what is loaded before the cache is not in it. */
+const apart = ["page", "cache"];
+
+function isUsedBy(user: string, chunk: Chunk): boolean {
+  return chunk.some(({ users }) => users.includes(user));
 }
 
 /** Returns what counts how much all users load with these chunks, in UTF-16 units: a chunk comes with all that it imports. */
