@@ -1,11 +1,5 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { nodeFlags } from "../../cli/daemon-process.ts";
+import { startBareHttp } from "../lib/bare-http.ts";
 import { type DaemonUnderTest, startDaemonUnderTest } from "../lib/daemon-under-test.ts";
-import { within } from "../lib/deadline.ts";
 import { streamPi } from "../lib/echo-sources.ts";
 import type { Figure, Resources, Row, Setting } from "../lib/figure.ts";
 import { HttpLoad } from "../lib/http-load.ts";
@@ -14,7 +8,6 @@ import { cpuMicroseconds } from "../lib/process-usage.ts";
 import { RawClient } from "../lib/raw-client.ts";
 import { interleave, ratios } from "../lib/statistics.ts";
 
-const bare = join(import.meta.dirname, "..", "fixtures", "bare-http.mjs");
 const listed = 200;
 const atOnce = 10;
 
@@ -119,22 +112,8 @@ async function startBare(
   setting: Setting,
   resources: Resources,
 ): Promise<{ readonly load: HttpLoad; readonly pid: number }> {
-  // A file, because the payload is longer than an argument may be.
-  const file = join(setting.directory, `payload-${Object.keys(questions).indexOf(name)}`);
-  writeFileSync(file, payload);
-  const child: ChildProcess = spawn(process.execPath, [...nodeFlags, bare, kind, file], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  resources.add(child, async ({ stdin }) => {
-    const gone = once(child, "exit");
-    stdin?.end();
-    await gone;
-  });
-  if (child.stdout === null || child.pid === undefined) throw new Error("The bare server did not start.");
-  const listening = once(createInterface({ input: child.stdout }), "line") as Promise<[string]>;
-  const [line] = await within(20, "the start of the bare server", listening);
-  const load = await HttpLoad.open(Number(line), textOf(name, Number(line), "none"), resources);
-  return { load, pid: child.pid };
+  const { port, pid } = await startBareHttp(kind, payload, setting, resources);
+  return { load: await HttpLoad.open(port, textOf(name, port, "none"), resources), pid };
 }
 
 function textOf(name: Question, port: number, token: string): string {

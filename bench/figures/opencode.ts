@@ -4,6 +4,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ResourceStack } from "../../server/lib/resource-stack.ts";
+import { startBareHttp } from "../lib/bare-http.ts";
 import { runNode } from "../lib/commands.ts";
 import { commandLine, startDaemonUnderTest } from "../lib/daemon-under-test.ts";
 import { within } from "../lib/deadline.ts";
@@ -72,8 +73,10 @@ async function measure(binary: string, setting: Setting, resources: Resources): 
   await sleep(restMs);
   const memory = { own: memoryOf(own.pid), theirs: memoryOf(theirs.pid) };
   for (let i = 0; i < sessions; i += 1) await Promise.all([own.create(), theirs.create()]);
+  const bare = await startBareHttp("node", JSON.stringify(await own.list()), setting, resources);
   const list = await interleave(setting.repetitions, {
     own: () => p50(lists, () => own.list()),
+    bare: () => p50(lists, () => ask(`http://127.0.0.1:${bare.port}/`, {})),
     theirs: () => p50(lists, () => theirs.list()),
   });
   const create = await interleave(setting.repetitions, {
@@ -100,6 +103,11 @@ async function measure(binary: string, setting: Setting, resources: Resources): 
         goals: ["Q10 memory"],
       },
       { name: "list p50 / opencode serve", unit: "x", values: ratios(list.own, list.theirs), goals: ["Q10 list"] },
+      {
+        name: "list p50 of a bare node:http with the same answer / opencode serve",
+        unit: "x",
+        values: ratios(list.bare, list.theirs),
+      },
       { name: "create p50, warm / opencode serve", unit: "x", values: ratios(create.own, create.theirs) },
       { name: "start", unit: "ms", values: times.own },
       { name: "start of opencode serve", unit: "ms", values: times.theirs },
