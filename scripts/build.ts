@@ -64,10 +64,11 @@ const formerPlace: Plugin = {
     handler: (code, id) => {
       const name = nameOf(id);
       if (entries.includes(name)) return null;
+      const distPath = `import.meta.dirname.slice(0, -${chunks.length})`;
       const formerly = {
         url: `new URL("../${name}.js", import.meta.url).href`,
-        filename: `(import.meta.dirname + "/../${name}.js")`,
-        dirname: `(import.meta.dirname + "/../${dirname(name)}")`,
+        filename: `(${distPath} + "${name}.js")`,
+        dirname: `(${distPath} + "${dirname(name)}")`,
       };
       return code.replaceAll(place, (_, field: keyof typeof formerly) => formerly[field]);
     },
@@ -101,6 +102,8 @@ async function bundle(): Promise<RolldownOutput> {
       alias: { uuid: join(root, "node_modules", "uuid", "dist", "index.js") },
     },
     plugins: [builtValidation, formerPlace, asciiText],
+    // What one program loads late, another loads when it starts.
+    checks: { ineffectiveDynamicImport: false },
     preserveEntrySignatures: "allow-extension",
   });
   return await build.write({
