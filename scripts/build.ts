@@ -60,7 +60,7 @@ const place = /\bimport\.meta\.(url|filename|dirname)\b/g;
 const formerPlace: Plugin = {
   name: "former-place",
   transform: {
-    filter: { id: { exclude: /\/node_modules\// }, code: place },
+    filter: { id: { include: /\.ts$/, exclude: /\/node_modules\// }, code: place },
     handler: (code, id) => {
       const name = nameOf(id);
       if (entries.includes(name)) return null;

@@ -4,8 +4,8 @@ import { root } from "./command.ts";
 import { type Import, importsOf } from "./imports.ts";
 
 /**
- * What our programs load at once when they start: the cache of what they compile, a short command, `pi-rpcd start`, its
- * daemon, and `pi-rpcd-pi`.
+ * What is loaded together when our programs start: by each of them first the module that makes Node keep what it
+ * compiles, then by a short command, by `pi-rpcd start`, by its daemon, and by `pi-rpcd-pi`.
  */
 const starts = {
   cache: ["cli/compile-cache"],
@@ -15,27 +15,32 @@ const starts = {
   "drop-in": ["cli/rpc/drop-in"],
 };
 const programs = ["cli/main", "cli/rpc/main", "cli/try/ask", "cli/try/host"];
-/** The other entries: what package.json exports, for Node and for pages, and what runs inside pi or as a thread. */
-const others = {
-  client: ["client/index"],
-  page: ["client/browser", "protocol/index"],
-  pi: ["context/document/index", "context/parts/estimator/exact-worker", "extension/index", "extension/keeper"],
-  thread: [
-    "server/context/work-thread",
-    "server/custody/search/search-thread",
-    "server/store/copying-thread",
-    "server/store/writer-thread",
-  ],
-};
+/** Exported modules that also run in a page. */
+const pages = ["client/browser", "protocol/index"];
+/** The other entries: exported modules for Node, what pi loads, the program that keeps pi, and threads. */
+const others = [
+  "client/index",
+  "context/document/index",
+  "context/parts/estimator/exact-worker",
+  "extension/index",
+  "extension/keeper",
+  "server/context/work-thread",
+  "server/custody/search/search-thread",
+  "server/store/copying-thread",
+  "server/store/writer-thread",
+];
 /** The modules that package.json exports, by name. */
-export const exported = [...others.client, ...others.page, "context/document/index", "extension/index"];
+export const exported = [...pages, "client/index", "context/document/index", "extension/index"];
 /** The modules of the build that have files with their own names. */
-export const entries = [...programs, ...Object.values(others).flat()];
+export const entries = [...programs, ...pages, ...others];
 
-/** How much more all users together may load because two chunks are one, in UTF-16 units of source. */
+/** How much more all users together may load because of one merging, in UTF-16 units of source. */
 const maxNeedlessChars = 50_000;
 
-/** Whether the build takes compiled validators instead. The exported protocol compiles schemas, because it also runs in a page. */
+/**
+ * Whether the build takes compiled validators instead. The exported protocol compiles schemas, because it also runs in a
+ * page.
+ */
 export function isReplaced(name: string, importer: string): boolean {
   return name === "protocol/validation" && importer !== "protocol/index";
 }
@@ -45,7 +50,7 @@ export function nameOf(file: string): string {
   return relative(root, file).slice(0, -".ts".length);
 }
 
-/** Modules that the same starts of programs and kinds of entries need. */
+/** Modules that the same users need: starts of programs, entries, and what programs load later. */
 interface ModuleSet {
   readonly users: readonly string[];
   readonly modules: readonly string[];
@@ -62,7 +67,8 @@ export function chunkOfModules(): ReadonlyMap<string, string> {
     .flatMap((name) => importedBy(name, ["dynamic"]))
     .filter((name) => !atStart.includes(name));
   const needed: readonly (readonly [string, ReadonlySet<string>])[] = [
-    ...Object.entries(others).map(([user, names]) => [user, closureOf(names, ["static", "dynamic"])] as const),
+    ["page", closureOf(pages, ["static", "dynamic"])],
+    ...others.map((name) => [name, closureOf([name], ["static"])] as const),
     ...Object.entries({ ...starts, later }).map(([user, names]) => [user, closureOf(names, ["static"])] as const),
   ];
   const sets = new Map<string, ModuleSet>();
@@ -98,14 +104,20 @@ function mergedSets(sets: readonly ModuleSet[]): readonly Chunk[] {
   }
 }
 
-/** A page cannot load what needs Node, and what is loaded before the cache is not in it. */
+/**
+ * Users whose chunks are not merged with those of others. A page cannot load what needs Node. Node keeps nothing that is
+ * compiled before the compile cache is there.
+ */
 const apart = ["page", "cache"];
 
 function isUsedBy(user: string, chunk: Chunk): boolean {
   return chunk.some(({ users }) => users.includes(user));
 }
 
-/** Returns what counts how much all users load with these chunks, in UTF-16 units: a chunk comes with all that it imports. */
+/**
+ * Returns a function that adds up what all users load if these are the chunks, in UTF-16 units. A chunk comes with all
+ * that it imports.
+ */
 function loadedCharsOf(sets: readonly ModuleSet[]): (chunks: readonly Chunk[]) => number {
   const setOf = new Map(sets.flatMap((set) => set.modules.map((name) => [name, set] as const)));
   const facts = new Map(

@@ -61,7 +61,9 @@ export function factsOf({
   };
 }
 
-/** Stores a session's record. Resolves when it is on disk; the store logs a failure. `isAwaited`: an answer waits for it. */
+/**
+ * Stores a session's record. Resolves when it is on disk; the store logs a failure. `isAwaited`: an answer waits for it.
+ */
 type SaveSession = (stored: StoredSession, isAwaited: boolean) => Promise<void>;
 
 /** The stored facts of a session, by which later children are started in the same way. */
@@ -124,7 +126,7 @@ export class SessionRecord {
     return this.#stored.generation;
   }
 
-  /** Resolves when the current record is on disk. An answer waits for it. */
+  /** Resolves when the current record is on disk. `isAwaited`: an answer waits for it. */
   saved(isAwaited = true): Promise<void> {
     return this.#isClosed ? Promise.resolve() : this.#save(this.#stored, isAwaited);
   }
@@ -150,7 +152,7 @@ export class SessionRecord {
   numbers(flush: SeqReserve["flush"]): SeqNumbers {
     const reserve = (upTo: number): Promise<void> => {
       this.#stored = { ...this.#stored, reservedSeq: upTo };
-      return this.saved(false);
+      return this.saved();
     };
     return new SeqNumbers({ reserved: this.#stored.reservedSeq, reserve, flush });
   }

@@ -33,7 +33,7 @@ export async function inputsOf({ cwd, env, further }: PiInputsOf): Promise<strin
   const roots = [...inAgentDirectory.map((name) => join(agentDirectory, name)), join(cwd, ".pi"), ...further];
   const found: string[] = [];
   await Promise.all(roots.map((root) => look(root, 0, found)));
-  return found.length > maxEntries ? undefined : found.sort().join("\n");
+  return found.length > maxEntries ? undefined : found.toSorted().join("\n");
 }
 
 async function look(path: string, depth: number, found: string[]): Promise<void> {

@@ -473,8 +473,8 @@ export class PromptLedger {
   #change(prompt: StoredPrompt, change: Change, by?: By): void {
     const changed = this.#set(prompt, change);
     const { store, receipts } = this.#options;
-    const stored = store.put(changed);
     const isSettled = isOver(changed);
+    const stored = store.put(changed, isSettled);
     const told = (): StoredPrompt => ({ ...changed, ...entryOf(this.find(changed.promptId)) });
     const isNews = changed.state !== prompt.state || changed.outcome !== prompt.outcome;
     receipts.tell(

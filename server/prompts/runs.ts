@@ -146,7 +146,7 @@ export class Runs {
 
   /** A client's abort is about to be written to pi. Resolves when that is stored. */
   async abortSent(by?: By): Promise<void> {
-    if (this.#run !== undefined) await this.#change(this.#run, { abort: by === undefined ? {} : { by } });
+    if (this.#run !== undefined) await this.#change(this.#run, { abort: by === undefined ? {} : { by } }, true);
   }
 
   /** pi has settled; `aborted` is pi's own field. */
@@ -178,9 +178,9 @@ export class Runs {
     }
   }
 
-  #change(run: Run, change: Partial<Pick<OpenRun, "promptIds" | "abort">>): Promise<void> {
+  #change(run: Run, change: Partial<Pick<OpenRun, "promptIds" | "abort">>, isAwaited = false): Promise<void> {
     run.facts = { ...run.facts, ...change };
-    return this.#options.store.put(this.#options.sessionId, run.facts);
+    return this.#options.store.put(this.#options.sessionId, run.facts, isAwaited);
   }
 
   #end({ facts, last, settled, said: words }: Run, outcome: RunOutcome): void {

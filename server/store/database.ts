@@ -217,8 +217,9 @@ export class Database {
   }
 
   /**
-   * Like {@link keep} for deletions of rows that a later write may add again, such as those of a closed session, and
-   * without waiting: until it is written, no newer write is, and older unwritten changes are written together with it.
+   * Like {@link keep} for deletions of rows that a later write may add again, such as those of a closed session. It is
+   * committed at the end of the turn. Until it is written, no newer write is, and older unwritten changes are written
+   * together with it.
    */
   clear(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
     this.commitSoon();

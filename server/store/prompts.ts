@@ -111,8 +111,10 @@ export class PromptStore {
 
   /**
    * Stores a changed prompt. Once its outcome is known, only the beginning of its text is kept, unless it is lost.
+   * `isAwaited`: an answer waits for it.
    */
-  put(prompt: StoredPrompt): Promise<void> {
+  put(prompt: StoredPrompt, isAwaited = false): Promise<void> {
+    if (isAwaited) this.#database.commitSoon();
     const written = this.#database.keep(`prompt ${prompt.promptId}`, this.#put, ...this.#values(prompt));
     return this.#queued.until(written, prompt.sessionId);
   }
@@ -120,6 +122,7 @@ export class PromptStore {
   /** For a prompt that pi refused: its id may be used again. */
   async forget(promptId: string): Promise<void> {
     this.#forgetting.add(promptId);
+    this.#database.commitSoon();
     try {
       await this.#database.keep(`prompt ${promptId}`, this.#delete, promptId);
     } finally {

@@ -31,8 +31,9 @@ export class RunStore {
     this.#select = database.prepare("SELECT record FROM runs WHERE session_id = ? ORDER BY rowid");
   }
 
-  /** Unsynced: the prompts of a lost run end as interrupted anyway. */
-  put(sessionId: string, run: OpenRun): Promise<void> {
+  /** Unsynced: the prompts of a lost run end as interrupted anyway. `isAwaited`: an answer waits for it. */
+  put(sessionId: string, run: OpenRun, isAwaited = false): Promise<void> {
+    if (isAwaited) this.#database.commitSoon();
     const key = `run ${run.runId}`;
     const written = this.#database.keepUnsynced(key, this.#put, run.runId, sessionId, JSON.stringify(run));
     return this.#queued.until(written, sessionId);

@@ -2,12 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Database } from "../../../server/store/database.ts";
-import { DialogStore } from "../../../server/store/dialogs.ts";
-import { IdempotencyStore } from "../../../server/store/idempotency.ts";
-import { SessionStore } from "../../../server/store/sessions.ts";
-import { storedSession } from "../../helpers/stored.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -43,44 +39,6 @@ describe("Database", () => {
     await Promise.all(["b", "c"].map((key) => database.write(statement, "m", key, "h", "{}", 1)));
     expect(database.commits).toBe(before + 1);
     database.close();
-  });
-
-  test("stores what an answer waits for without the delay of what none waits for", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    try {
-      const database = new Database(file(), () => {});
-      const [sessions, dialogs, keys] = [
-        new SessionStore(database),
-        new DialogStore(database),
-        new IdempotencyStore(database),
-      ];
-      const asked = { sessionId: "a", requestId: "r", method: "confirm", title: "?", generation: 1 } as const;
-      const dialog = { ...asked, openedAt: 1, deadline: 2, state: "resolved" } as const;
-      const call = { paramsHash: "h", subject: "s", result: "{}" };
-      for (const awaited of [
-        () => sessions.put(storedSession("a"), true),
-        () => dialogs.put({ ...dialog, dialogId: "a" }, true),
-        () => keys.finish("m", "a", call, true),
-        () => keys.forget("m", "a"),
-        () => sessions.delete("a"),
-      ]) {
-        await awaited();
-      }
-      const before = database.commits;
-      const others = [
-        sessions.put(storedSession("b")),
-        dialogs.put({ ...dialog, dialogId: "b" }),
-        keys.finish("m", "b", call, false),
-      ];
-      await new Promise(setImmediate);
-      expect(database.commits).toBe(before);
-      vi.runAllTimers();
-      await Promise.all(others);
-      expect(database.commits).toBe(before + 1);
-      database.close();
-    } finally {
-      vi.useRealTimers();
-    }
   });
 
   test("stores a group completely or not at all, whatever shares its transaction", async () => {
