@@ -158,7 +158,7 @@ type Subscription =
   | { readonly kind: "none" }
   /** The connection is lost. */
   | { readonly kind: "suspended" }
-  | { readonly kind: "pending"; readonly waiting: Reader[] }
+  | { readonly kind: "pending"; readonly waiting: Reader[]; readonly later: Reader[] }
   | { readonly kind: "live"; readonly start: FeedStart };
 
 /** A backstop: a daemon queues far less for one connection. */
@@ -188,7 +188,10 @@ export class SessionFeed {
     this.#options = options;
   }
 
-  /** Adds a reader: from `after` on, else from now on. The request to subscribe is sent before this returns. */
+  /**
+   * Adds a reader: from `after` on, else from now on. The request to subscribe is sent before this returns, unless the
+   * reader has a cursor and another request has no answer yet.
+   */
   join(listener: FeedListener, after?: number, epoch?: string): void {
     const position = this.#highest;
     const reader: Reader = { listener, after, epoch, position, hasBegun: false, held: [], closing: false };
@@ -200,6 +203,9 @@ export class SessionFeed {
       this.#begin(reader, this.#subscription.start);
     } else if (isEnough && this.#subscription.kind === "pending") {
       this.#subscription.waiting.push(reader);
+    } else if (after !== undefined && this.#subscription.kind === "pending") {
+      // Others may wait for the answer to know where they begin. Starting again behind that would leave events out.
+      this.#subscription.later.push(reader);
     } else {
       this.#subscribe(reader);
     }
@@ -292,6 +298,7 @@ export class SessionFeed {
   }
 
   #subscribe(reader: Reader): void {
+    if (this.#readers.get(reader.listener) !== reader) return;
     // A subscription that starts again at a later cursor would leave out what other readers still wait for.
     const places = Array.from(this.#readers.values(), ({ held, position, after }) =>
       held === undefined ? position : (after ?? Number.POSITIVE_INFINITY),
@@ -301,7 +308,8 @@ export class SessionFeed {
   }
 
   #request(waiting: Reader[], place: Parameters<FeedOptions["subscribe"]>[0]): void {
-    const pending: Subscription = { kind: "pending", waiting };
+    const later: Reader[] = [];
+    const pending: Subscription = { kind: "pending", waiting, later };
     if (this.#subscription.kind === "none") this.#subscription = pending;
     const connection = this.#connection;
     const more = waiting.find(({ listener }) => listener.more !== undefined)?.listener.more;
@@ -317,11 +325,12 @@ export class SessionFeed {
       this.#epoch = start.epoch;
       this.#resettable = waiting.filter(({ after }) => after !== undefined);
       for (const each of waiting) this.#begin(each, start);
+      for (const each of later) this.#subscribe(each);
     };
     this.#options.subscribe(place, ...this.#changedOptions(), more, onAnswer).catch((error: unknown) => {
       if (connection !== this.#connection) return;
       if (this.#subscription === pending) this.#subscription = { kind: "none" };
-      for (const each of waiting)
+      for (const each of [...waiting, ...later])
         this.#finish(each, each.closing ? { kind: "session_closed" } : { kind: "failed", error });
     });
   }

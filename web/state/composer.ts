@@ -225,7 +225,7 @@ export class SessionComposer implements Composer {
   #permission(): Permission {
     const { isConnected, mayPrompt, isGone, info, daemon } = this.#options;
     if (!isConnected.value) return no("There is no connection to the daemon.");
-    if (!mayPrompt.value) return no("This page may only read. Run `pi-rpcd web` without --read-only to write here.");
+    if (!mayPrompt.value) return no("This page only reads. Run `pi-rpcd web` without --read-only to write.");
     const session = info.value;
     if (isGone.value || session?.state === "closed" || session?.state === "closing")
       return no("The session is closed.");

@@ -83,7 +83,7 @@ function TabMenu(): JSX.Element {
         {
           label: "Answer here",
           about:
-            "Questions wait for this tab, visible or hidden. When the last one who can answer has been away for half a minute, a question is cancelled.",
+            "Questions wait for this tab, visible or hidden. Half a minute after the last one who can answer has left, they are cancelled.",
           isOn: answersHere,
           choose: () => void questions.setAnswersHere(!answersHere),
         },
@@ -98,7 +98,7 @@ function TabMenu(): JSX.Element {
             label: "Notifications",
             about:
               notified === "denied"
-                ? "The browser refuses them. Its settings for this address can allow them."
+                ? "The browser refuses them. Its settings can allow them."
                 : "When a question appears or a run ends while this tab is hidden.",
             isOn: notified === "on",
             choose: () => void notifications.turn(notified !== "on"),

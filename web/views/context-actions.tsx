@@ -169,14 +169,14 @@ function wordsOf(action: ContextAction): { readonly title: string; readonly verb
         title: "Compact the conversation?",
         verb: "Compact it",
         about:
-          "pi asks the model for one summary, which replaces the older part of the conversation. That is a request which costs what requests cost. The messages stay in the session's file, but only a branch from before can have them in its context again.",
+          "pi asks the model for one summary, which replaces the older part of the conversation. It costs a request. The messages stay in the session's file, but only a branch from before can have them in its context again.",
       };
     case "compress":
       return {
         title: "Compress the conversation?",
         verb: "Ask the model",
         about:
-          "The model is asked to replace parts of the conversation by summaries. That is a request which costs what requests cost. The messages stay in the session's file, and each block can be opened again.",
+          "The model is asked to replace parts of the conversation by summaries. It costs a request. The messages stay in the session's file, and each block can be opened again.",
       };
     case "sweep":
       return {

@@ -105,8 +105,8 @@ function Nothing(): JSX.Element {
       <h1>{hasSessions ? "No session is open" : "There are no sessions yet"}</h1>
       <p>
         {hasSessions
-          ? "Choose one in the list. Looking at a session changes nothing and starts no pi."
-          : "A session is a conversation with pi in one directory. It will appear here, wherever it was started."}
+          ? "Choose one in the list. That changes nothing and starts no pi."
+          : "A session is a conversation with pi in one directory. It appears here wherever it was started."}
       </p>
       <div class="row-of-buttons">
         <button

@@ -108,6 +108,14 @@ class Wire {
     else if ("gap" in frame) this.feed.receiveGap(frame.gap);
     else this.feed.receive({ name: "session/event", params: { ...envelope(frame.seq), ...frame } }, "");
   }
+
+  /** Delivers all frames, also those that their answers lead to. */
+  async settle(): Promise<void> {
+    do {
+      while (this.frames.length > 0) this.deliver();
+      await turn();
+    } while (this.frames.length > 0);
+  }
 }
 
 class Reader implements FeedListener {
@@ -184,8 +192,7 @@ class FeedModel {
   async run(steps: readonly Step[]): Promise<void> {
     for (const each of steps) await this.#step(each);
     this.wire.feed.resume();
-    while (this.wire.frames.length > 0) this.wire.deliver();
-    await turn();
+    await this.wire.settle();
   }
 
   async #step(step: Step): Promise<void> {
@@ -248,6 +255,24 @@ describe("SessionFeed", () => {
     });
     await fc.assert(property, { numRuns: 2_000 });
   });
+});
+
+it("a reader from now on misses nothing if another one with a later cursor joins before the answer", async () => {
+  const wire = new Wire();
+  const fromNow = new Reader(undefined, wire);
+  wire.feed.join(fromNow);
+  wire.emit();
+  const fromCursor = new Reader(1, wire);
+  wire.feed.join(fromCursor, 1);
+  await wire.settle();
+  wire.emit();
+  await wire.settle();
+  expect(fromNow.start?.cursor).toBe(0);
+  expect(fromNow.covered).toEqual([
+    { from: 1, to: 1 },
+    { from: 2, to: 2 },
+  ]);
+  expect(fromCursor.covered).toEqual([{ from: 2, to: 2 }]);
 });
 
 it("an unknown notification right after the daemon's answer leaves no hole", async () => {
