@@ -106,7 +106,7 @@ function Nothing(): JSX.Element {
       <p>
         {hasSessions
           ? "Choose one in the list. That changes nothing and starts no pi."
-          : "A session is a conversation with pi in one directory. It appears here wherever it was started."}
+          : "A session is a conversation with pi in one directory. It appears here wherever it started."}
       </p>
       <div class="row-of-buttons">
         <button
