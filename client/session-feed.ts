@@ -204,7 +204,7 @@ export class SessionFeed {
     } else if (isEnough && this.#subscription.kind === "pending") {
       this.#subscription.waiting.push(reader);
     } else if (after !== undefined && this.#subscription.kind === "pending") {
-      // Others may wait for the answer to know where they begin. Starting again behind that would leave events out.
+      // Another reader can still wait to learn where it begins. A subscription that begins after that loses its events.
       this.#subscription.later.push(reader);
     } else {
       this.#subscribe(reader);

@@ -51,7 +51,7 @@ const builtValidation: Plugin = {
   },
 };
 
-/** The folder of `dist/` with the modules that are no entries. */
+/** The folder in `dist/` for the modules that are not entries. */
 const chunks = "chunks";
 
 const place = /\bimport\.meta\.(url|filename|dirname)\b/g;
@@ -102,7 +102,7 @@ async function bundle(): Promise<RolldownOutput> {
       alias: { uuid: join(root, "node_modules", "uuid", "dist", "index.js") },
     },
     plugins: [builtValidation, formerPlace, asciiText],
-    // What one program loads late, another loads when it starts.
+    // It warns of modules that one program loads late and another one at its start, which is intended.
     checks: { ineffectiveDynamicImport: false },
     preserveEntrySignatures: "allow-extension",
   });

@@ -155,7 +155,8 @@ function sourceOf(name: string): string {
   return readFileSync(join(root, `${name}.ts`), "utf8");
 }
 
-function importedBy(name: string, kinds: readonly Import["kind"][]): readonly string[] {
+/** The modules of ours that a module imports, as the build resolves them. */
+export function importedBy(name: string, kinds: readonly Import["kind"][]): readonly string[] {
   return importsOf(sourceOf(name))
     .filter(({ specifier, kind }) => specifier.startsWith(".") && kinds.includes(kind))
     .map(({ specifier }) => join(dirname(name), specifier).slice(0, -".ts".length))

@@ -126,9 +126,9 @@ export class SessionRecord {
     return this.#stored.generation;
   }
 
-  /** Resolves when the current record is on disk. `isAwaited`: an answer waits for it. */
-  saved(isAwaited = true): Promise<void> {
-    return this.#isClosed ? Promise.resolve() : this.#save(this.#stored, isAwaited);
+  /** Resolves when the current record is on disk, for an answer that waits for it. */
+  saved(): Promise<void> {
+    return this.#keep(true);
   }
 
   /** The session is closed: later changes do not store it again. */
@@ -161,19 +161,19 @@ export class SessionRecord {
   markFile(mark: StoredSession["fileMark"]): void {
     const { fileMark: _mark, ...rest } = this.#stored;
     this.#stored = mark === undefined ? rest : { ...rest, fileMark: mark };
-    void this.saved(false);
+    void this.#keep(false);
   }
 
   /** Records the session's context. */
   givenContext(context: StoredSession["context"]): void {
     this.#stored = { ...this.#stored, ...(context === undefined ? {} : { context }) };
-    void this.saved(false);
+    void this.#keep(false);
   }
 
   /** Sets the control policy. */
   governedBy(control: ControlPolicy): void {
     this.#stored = { ...this.#stored, control };
-    void this.saved(false);
+    void this.#keep(false);
   }
 
   /**
@@ -204,7 +204,7 @@ export class SessionRecord {
     const others = Object.entries(this.#stored.options).filter(([name]) => !Object.hasOwn(options, name));
     const set = former === undefined ? Object.entries(options) : isOf(former);
     this.#stored = { ...this.#stored, options: Object.fromEntries([...others, ...set]), updatedAt: Date.now() };
-    void this.saved(false);
+    void this.#keep(false);
   }
 
   /** Applies the given fields that pi reports. */
@@ -227,6 +227,10 @@ export class SessionRecord {
       updatedAt: Date.now(),
     };
     // The store logs a failed write.
-    void this.saved(false);
+    void this.#keep(false);
+  }
+
+  #keep(isAwaited: boolean): Promise<void> {
+    return this.#isClosed ? Promise.resolve() : this.#save(this.#stored, isAwaited);
   }
 }

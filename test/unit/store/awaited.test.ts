@@ -3,6 +3,7 @@ import { limits } from "../../../server/configuration/limits.ts";
 import { SessionRecord } from "../../../server/core/session-record.ts";
 import { Receipts } from "../../../server/delivery/session-receipts.ts";
 import { DialogRegistry } from "../../../server/dialogs/dialog-registry.ts";
+import { PromptLedger } from "../../../server/prompts/prompt-ledger.ts";
 import { Runs } from "../../../server/prompts/runs.ts";
 import type { Call } from "../../../server/rpc/call.ts";
 import { idempotency } from "../../../server/rpc/idempotency.ts";
@@ -42,11 +43,14 @@ const dialog = (dialogId: string) => {
   return { dialogId, ...asked, openedAt: 1, deadline: 2, state: "resolved" } as const;
 };
 
-test("a session's record is stored at once where an answer waits for it", async () => {
+test("a session's record is stored and deleted at once where an answer waits for it", async () => {
   const sessions = new SessionStore(database);
   const record = new SessionRecord(storedSession("s"), (stored, isAwaited) => sessions.put(stored, isAwaited));
   expect(await isSoon(record.begun())).toBe(true);
   expect(await isSoon(record.saved())).toBe(true);
+  const numbers = record.numbers(() => true);
+  numbers.next();
+  expect(await isSoon(numbers.release())).toBe(true);
   expect(await isSoon(sessions.delete("s"))).toBe(true);
 });
 
@@ -99,8 +103,25 @@ test("an abort is stored at once", async () => {
   expect(await isSoon(runs.abortSent())).toBe(true);
 });
 
-test("the outcome of a prompt is stored at once, and so is that pi refused it", async () => {
-  const prompts = new PromptStore(database);
-  expect(await isSoon(prompts.put(storedPrompt("p", "s"), true))).toBe(true);
-  expect(await isSoon(prompts.forget("p"))).toBe(true);
+test("the end of a prompt is stored at once, and so is that pi refused it", async () => {
+  const ledger = new PromptLedger({
+    sessionId: "s",
+    store: new PromptStore(database),
+    receipts: new Receipts(() => {}),
+    file: () => "",
+    updated: () => ({}) as never,
+    onLost: () => {},
+    onChange: () => {},
+    maxOpen: 2,
+    maxOpenChars: 100,
+  });
+  for (const [promptId, end] of [
+    ["a", () => ledger.handled("a")],
+    ["b", () => ledger.refused("b")],
+  ] as const) {
+    await ledger.store({ promptId, text: "text", hash: "h" });
+    const over = ledger.over(promptId, 1_000, new AbortController().signal);
+    end();
+    expect(await isSoon(over)).toBe(true);
+  }
 });

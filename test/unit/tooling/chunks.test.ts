@@ -1,9 +1,8 @@
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { chunkOfModules } from "../../../scripts/lib/chunks.ts";
+import { chunkOfModules, importedBy } from "../../../scripts/lib/chunks.ts";
 import { root } from "../../../scripts/lib/command.ts";
-import { importsOf } from "../../../scripts/lib/imports.ts";
 
 const chunkOf = chunkOfModules();
 
@@ -12,10 +11,7 @@ function loadedWith(...names: readonly string[]): ReadonlySet<string> {
   const loaded = new Set(names);
   for (const name of loaded) {
     for (const [other, chunk] of chunkOf) if (chunk === chunkOf.get(name)) loaded.add(other);
-    for (const { specifier, kind } of importsOf(source(name))) {
-      if (specifier.startsWith(".") && kind === "static")
-        loaded.add(join(dirname(name), specifier).slice(0, -".ts".length));
-    }
+    for (const imported of importedBy(name, ["static"])) loaded.add(imported);
   }
   return loaded;
 }
@@ -27,9 +23,7 @@ function source(name: string): string {
 test("a page loads no module that needs Node", () => {
   const loaded = loadedWith("client/browser", "protocol/index");
   expect(loaded.size).toBeGreaterThan(20);
-  expect(
-    [...loaded].filter((name) => importsOf(source(name)).some(({ specifier }) => specifier.startsWith("node:"))),
-  ).toEqual([]);
+  expect([...loaded].filter((name) => /from "node:|getBuiltinModule\(/.test(source(name)))).toEqual([]);
 });
 
 test("nothing is loaded before the compile cache but what makes it", () => {
@@ -38,6 +32,15 @@ test("nothing is loaded before the compile cache but what makes it", () => {
     "server/lib/private-directory",
     "server/lib/make-directory",
   ]);
+});
+
+test("a thread and a pi load little that they do not need", () => {
+  for (const entry of ["server/store/writer-thread", "server/custody/search/search-thread", "extension/index"]) {
+    const needed = new Set([entry]);
+    for (const name of needed) for (const imported of importedBy(name, ["static"])) needed.add(imported);
+    const charsOf = (names: ReadonlySet<string>) => [...names].reduce((sum, name) => sum + source(name).length, 0);
+    expect(charsOf(loadedWith(entry)) - charsOf(needed)).toBeLessThan(100_000);
+  }
 });
 
 test("a start of the daemon loads few chunks of ours, and a short command a small part of them", () => {
