@@ -210,7 +210,7 @@ export class PageApp implements App {
 
   #tokenEnded(): void {
     this.#options.signIn.forget();
-    this.#end("refused", `The daemon does not take this tab's access any more. ${advice}`);
+    this.#end("refused", `The daemon ended this tab's access. ${advice}`);
     void this.#daemon?.close();
   }
 

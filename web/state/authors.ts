@@ -1,7 +1,7 @@
 import type { By, Delivery, Prompt } from "../../client/browser.ts";
 import { pushState } from "./entry-rows.ts";
-import type { Who } from "./items.ts";
-import { unknownWho, whoOf } from "./notes.ts";
+import type { Item, Who } from "./items.ts";
+import { whoOf } from "./notes.ts";
 import type { Cell } from "./rows.ts";
 
 /** Who wrote the users' messages of a session, and the state of its pushes: the daemon knows it, the entries do not. */
@@ -9,7 +9,8 @@ export class Authors {
   readonly #ownId: string;
   readonly #byEntry = new Map<string, By>();
   readonly #deliveries = new Map<string, Delivery>();
-  readonly #pushes = new Map<string, Cell[]>();
+  /** By the id of the user's entry, or of the delivery. */
+  readonly #rows = new Map<string, Cell[]>();
 
   /** `ownId`: the client id of this page. */
   constructor(ownId: string) {
@@ -18,27 +19,33 @@ export class Authors {
 
   /** `by`: the client that an event names. */
   who(entryId: string | undefined, by: By | undefined): Who {
-    const known = by ?? (entryId === undefined ? undefined : this.#byEntry.get(entryId));
-    return known === undefined ? unknownWho : whoOf(known, this.#ownId);
+    return whoOf(by ?? this.#byEntry.get(entryId ?? ""), this.#ownId);
   }
 
   delivery(deliveryId: string): Delivery | undefined {
     return this.#deliveries.get(deliveryId);
   }
 
-  addPush(deliveryId: string, row: Cell): void {
-    this.#pushes.set(deliveryId, [...(this.#pushes.get(deliveryId) ?? []), row]);
+  /** `id`: of the user's entry, or of the delivery. */
+  add(id: string, row: Cell): void {
+    this.#rows.set(id, [...(this.#rows.get(id) ?? []), row]);
   }
 
   prompts(prompts: readonly Prompt[]): void {
-    for (const { entryId, by } of prompts)
-      if (entryId !== undefined && by !== undefined) this.#byEntry.set(entryId, by);
+    for (const { entryId, by } of prompts) {
+      if (entryId === undefined || by === undefined) continue;
+      this.#byEntry.set(entryId, by);
+      this.#change("user", entryId, { who: whoOf(by, this.#ownId) });
+    }
   }
 
   updated(delivery: Delivery): void {
     this.#deliveries.set(delivery.deliveryId, delivery);
-    for (const { item } of this.#pushes.get(delivery.deliveryId) ?? []) {
-      if (item.value.kind === "push") item.value = { ...item.value, ...pushState(delivery) };
-    }
+    this.#change("push", delivery.deliveryId, pushState(delivery));
+  }
+
+  #change(kind: Item["kind"], id: string, fields: Partial<Item>): void {
+    for (const { item } of this.#rows.get(id) ?? [])
+      if (item.value.kind === kind) item.value = { ...item.value, ...fields } as Item;
   }
 }

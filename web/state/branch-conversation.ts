@@ -107,7 +107,7 @@ export class BranchConversation implements ConversationView {
       read: this.#read,
       who: () => unknownWho,
       delivery: () => undefined,
-      addPush: () => {},
+      add: () => {},
     });
   }
 }

@@ -192,8 +192,9 @@ export class Conversation implements ConversationView {
 
   async #load(isCurrent: () => boolean): Promise<undefined> {
     const { daemon, sessionId } = this.#options;
-    const [page, prompts, deliveries] = await Promise.all([
-      read(daemon, "transcript/page", { sessionId, limit: pageLimit }),
+    const page = await read(daemon, "transcript/page", { sessionId, limit: pageLimit });
+    // Read after the page's number of the log: the subscription tells what changes from there on.
+    const [prompts, deliveries] = await Promise.all([
       read(daemon, "prompt/list", { sessionId, limit: 500 }),
       read(daemon, "delivery/list", { sessionId, limit: 500 }),
     ]);
@@ -207,7 +208,7 @@ export class Conversation implements ConversationView {
       read: this.#read,
       who: (entryId, by) => this.#authors.who(entryId, by),
       delivery: (deliveryId) => this.#authors.delivery(deliveryId),
-      addPush: (deliveryId, row) => this.#authors.addPush(deliveryId, row),
+      add: (id, row) => this.#authors.add(id, row),
     });
     rows.append(entries.page(page.entries, page.cuts ?? [], true));
     const { cursor = 0, openAfter, epoch, before } = page;

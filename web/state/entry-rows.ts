@@ -25,8 +25,11 @@ export interface EntryContext {
   /** Who wrote a user's message. `by`: the client that an event names. */
   who(entryId: string | undefined, by: By | undefined): Who;
   delivery(deliveryId: string): Delivery | undefined;
-  /** Called with each row of a push: its state can change. */
-  addPush(deliveryId: string, row: Cell): void;
+  /**
+   * Called with each row of a user's entry, whose prompt can become known later, and of a push, whose state can change.
+   * `id`: of the entry, or of the delivery.
+   */
+  add(id: string, row: Cell): void;
 }
 
 /** pi's id of the message that only starts a run. The model does not get it. */
@@ -230,7 +233,9 @@ export class EntryRows {
     const pictures = picturesIn(source, message["content"]);
     const who = this.#context.who(source.entryId, by);
     const item: UserItem = withEntry({ kind: "user", at, text, pictures, who }, source);
-    return [cell(source.key, item)];
+    const row = cell(source.key, item);
+    if (source.entryId !== undefined) this.#context.add(source.entryId, row);
+    return [row];
   }
 
   #custom(value: PiValue, source: ValueSource, at: number | undefined): readonly Cell[] {
@@ -250,7 +255,7 @@ export class EntryRows {
       source,
     );
     const row = cell(source.key, item);
-    if (deliveryId !== "") this.#context.addPush(deliveryId, row);
+    if (deliveryId !== "") this.#context.add(deliveryId, row);
     return [row];
   }
 

@@ -98,7 +98,7 @@ function TabMenu(): JSX.Element {
             label: "Notifications",
             about:
               notified === "denied"
-                ? "The browser refuses them. Its settings can allow them."
+                ? "The browser's settings refuse them."
                 : "When a question appears or a run ends while this tab is hidden.",
             isOn: notified === "on",
             choose: () => void notifications.turn(notified !== "on"),

@@ -63,7 +63,7 @@ test("shows an answer as it streams, also to a page that was loaded or hidden in
   const whole = ["user  Tell me", "text whole First half, second half."];
   for (const page of [early, late, hiding]) {
     await expect.poll(() => messagesOf(page), patience).toEqual(whole);
-    expect(itemsOf(page)[0]).toMatchObject({ who: { kind: "you" } });
+    await expect.poll(() => itemsOf(page)[0], patience).toMatchObject({ who: { kind: "you" } });
     page.close();
   }
 });

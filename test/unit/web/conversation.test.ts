@@ -15,6 +15,18 @@ const history = [
 ];
 const shownHistory = ["user: Fix it", "thought: Hm.", "text: I look.", "tool bash ls (done): a.ts", "text: Done."];
 
+function push(id: string) {
+  return {
+    type: "custom_message",
+    id: `e-${id}`,
+    parentId: null,
+    customType: "build",
+    content: "Build failed",
+    display: true,
+    details: { "pi-rpcd": { deliveryId: id } },
+  };
+}
+
 test("shows the history of a session, and then what happens", async () => {
   const scene = new Scene(10);
   scene.history(history);
@@ -355,24 +367,42 @@ test("says who wrote a message, from the list of prompts and from its event", as
   expect(who).toEqual(["client", "you", "client", "unknown"]);
 });
 
+test("says who wrote a message when the prompt of its entry becomes known later", async () => {
+  const scene = new Scene();
+  const by = { clientId: "this-page" };
+  scene.history(history.slice(0, 1));
+  await scene.open();
+  scene.notify("prompt/updated", { prompt: { promptId: "p0", entryId: "e1", by } });
+  expect(scene.items).toMatchObject([{ kind: "user", who: { kind: "you" } }]);
+});
+
+test("reads prompts and pushes after the place in the log from which it is told of them", async () => {
+  const scene = new Scene();
+  const by = { clientId: "this-page" };
+  scene.daemon.on("transcript/page", async () => {
+    await settled();
+    scene.daemon.answer("prompt/list", { prompts: [{ promptId: "p0", entryId: "e1", by }] });
+    scene.daemon.answer("delivery/list", { deliveries: [{ deliveryId: "d1", state: "delivered" }] });
+    return { entries: [...history.slice(0, 1), push("d1")], leafId: null, cursor: 7, epoch: "a" };
+  });
+  await scene.open();
+  await expect
+    .poll(() => scene.items)
+    .toMatchObject([
+      { kind: "user", who: { kind: "you" } },
+      { kind: "push", state: "delivered" },
+    ]);
+});
+
 test("shows pushes with their state, and hides what only starts a run", async () => {
   const scene = new Scene();
-  const push = (id: string): unknown => ({
-    type: "custom_message",
-    id: `e-${id}`,
-    parentId: null,
-    customType: "build",
-    content: "Build failed",
-    display: true,
-    details: { "pi-rpcd": { deliveryId: id } },
-  });
   scene.daemon.answer("delivery/list", { deliveries: [{ deliveryId: "d1", state: "answered", evidence: "headers" }] });
   scene.history([
     push("d1"),
     { type: "custom_message", id: "c", customType: "pi-rpcd.carrier", content: "x", display: false },
   ]);
   await scene.open();
-  scene.end({ role: "custom", timestamp: 5, ...(push("d2") as object) });
+  scene.end({ role: "custom", timestamp: 5, ...push("d2") });
   expect(scene.shown).toEqual(["push build (answered): Build failed", "push build (?): Build failed"]);
   scene.notify("delivery/updated", { delivery: { deliveryId: "d2", state: "delivered", history: [] } });
   expect(scene.shown.at(-1)).toBe("push build (delivered): Build failed");
