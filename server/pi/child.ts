@@ -160,6 +160,8 @@ export class Child {
   #state: ChildState = { kind: "starting" };
   #stopped: Promise<ChildExit> | undefined;
   #extensionCommands: ReadonlySet<string> = new Set();
+  /** Set until pi answers. */
+  #verifying: Promise<void> | undefined;
   /** Its descendants, as seen during its shutdown. */
   readonly #below: ProcessIdentity[] = [];
   #notedAt = Number.NEGATIVE_INFINITY;
@@ -391,14 +393,23 @@ export class Child {
 
   /**
    * Checks that the helper's command exists and is unique: if another extension had the same name, frames would go to
-   * the model as text. Throws `link_failed`.
+   * the model as text. Calls share an answer that has not arrived: pi writes it after all that has. Throws
+   * `link_failed`.
    */
-  async verify(): Promise<void> {
-    this.#requireCommand(await this.#listExtensionCommands());
+  verify(): Promise<void> {
+    if (this.#verifying !== undefined) return this.#verifying;
+    const ended = (): void => {
+      if (this.#verifying === verifying) this.#verifying = undefined;
+    };
+    const verifying = this.#listExtensionCommands(ended)
+      .then((ofExtensions) => this.#requireCommand(ofExtensions))
+      .finally(ended);
+    this.#verifying = verifying;
+    return verifying;
   }
 
-  async #listExtensionCommands(): Promise<ReadonlySet<string>> {
-    const response = await this.#commands.send({ type: "get_commands" });
+  async #listExtensionCommands(onResponse: () => void = () => {}): Promise<ReadonlySet<string>> {
+    const response = await this.#commands.send({ type: "get_commands" }, { onResponse });
     const listed = isRecord(response.data) ? response.data["commands"] : undefined;
     const ofExtensions = (Array.isArray(listed) ? listed : [])
       .filter(isRecord)

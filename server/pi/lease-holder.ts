@@ -27,11 +27,15 @@ export function thisHolder(): Promise<LeaseHolder> {
 
 let known: Promise<LeaseHolder> | undefined;
 
-/** A process of this machine. */
+/** A process of this machine, with a pid as this process sees it. */
 export async function holderOf(pid: number): Promise<LeaseHolder> {
-  const [bootId, pidSpace, startTime] = await Promise.all([bootOf(), pidSpaceOf(), startOf(pid)]);
+  // Neither changes while this process lives.
+  place ??= Promise.all([bootOf(), pidSpaceOf()]);
+  const [[bootId, pidSpace], startTime] = await Promise.all([place, startOf(pid)]);
   return { host: hostname(), bootId, pidSpace, pid, startTime };
 }
+
+let place: Promise<[bootId: string, pidSpace: string]> | undefined;
 
 /** Whether the process that took a lease still exists. */
 export async function lifeOf(holder: LeaseHolder): Promise<HolderLife> {

@@ -118,6 +118,16 @@ describe.each(["pipes", "a keeper"])("a child with %s", (how) => {
     expect(heard.events).toEqual([]);
   });
 
+  test("lists pi's commands once for all hellos before the answer, and again for one after it", async () => {
+    const { child, heard } = await start("");
+    await child.send({ type: "reload", times: 3 });
+    expect(heard.frames).toHaveLength(4);
+    expect((await child.send({ type: "listings" })).data).toEqual({ listings: 2 });
+    // Its helper's command is taken from it right after an answer that still has it.
+    await child.send({ type: "reload", times: 1, takesNext: true }).catch(() => {});
+    expect(await child.exited).toMatchObject({ expected: false });
+  });
+
   test("answers commands by id, and rejects pending ones when it ends", async () => {
     const { child } = await start("");
     expect((await child.send({ type: "echo", n: 1 })).data).toMatchObject({ type: "echo", n: 1 });
