@@ -1,18 +1,6 @@
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import {
-  type FileHandle,
-  link,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  rmdir,
-  unlink,
-  writeFile,
-} from "node:fs/promises";
+import { type FileHandle, link, mkdir, open, readdir, readFile, rename, rm, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
@@ -30,6 +18,8 @@ export class CreatedFiles {
   readonly #taker: LeaseTaker;
   readonly #log: Logger;
   readonly #directory: string;
+  /** Removals under way, by session. */
+  readonly #ending = new Map<string, Promise<void>>();
 
   constructor(taker: LeaseTaker, log: Logger) {
     this.#taker = taker;
@@ -42,10 +32,15 @@ export class CreatedFiles {
    * not prevent the attempt.
    */
   async begin(sessionId: string, file: string, content?: ContentSum): Promise<void> {
+    await this.#ending.get(sessionId);
+    const note: Note = { file, ...(content === undefined ? {} : { content }) };
+    const write = (): Promise<void> => writeFile(this.#noteOf(sessionId), JSON.stringify(note), { mode: 0o600 });
     try {
-      await mkdir(this.#directory, { recursive: true, mode: 0o700 });
-      const note: Note = { file, ...(content === undefined ? {} : { content }) };
-      await writeFile(join(this.#directory, sessionId), JSON.stringify(note), { mode: 0o600 });
+      await write().catch(async (error: NodeJS.ErrnoException) => {
+        if (error.code !== "ENOENT") throw error;
+        await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+        await write();
+      });
     } catch (error) {
       this.#log.warn({ err: error, file }, "cannot record the creation of a session's file");
     }
@@ -67,11 +62,17 @@ export class CreatedFiles {
     );
   }
 
-  /** The session is in the store, or its file is gone. */
-  async end(sessionId: string): Promise<void> {
-    await rm(join(this.#directory, sessionId), { force: true }).catch(() => {});
-    // Other creations may be in progress.
-    await rmdir(this.#directory).catch(() => {});
+  /** The session is in the store, or its file is gone. No answer needs to wait for this. Never rejects. */
+  end(sessionId: string): Promise<void> {
+    const ending = unlink(this.#noteOf(sessionId))
+      .catch(() => {})
+      .finally(() => this.#ending.delete(sessionId));
+    this.#ending.set(sessionId, ending);
+    return ending;
+  }
+
+  #noteOf(sessionId: string): string {
+    return join(this.#directory, sessionId);
   }
 
   /** Deletes files that a killed daemon left: files of unknown sessions, without messages except the initial ones. */
@@ -79,7 +80,7 @@ export class CreatedFiles {
     const left = await readdir(this.#directory).catch(() => [] as string[]);
     for (const sessionId of left) {
       try {
-        const note = noteIn(await readFile(join(this.#directory, sessionId), "utf8"));
+        const note = noteIn(await readFile(this.#noteOf(sessionId), "utf8"));
         if (!isKnown(sessionId)) await this.#remove(note);
       } catch (error) {
         this.#log.warn({ err: error, sessionId }, "cannot check the file of a former daemon's session");

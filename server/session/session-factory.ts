@@ -130,7 +130,7 @@ export class SessionFactory {
           removeDirectory(dirname(path), topmost);
           throw error;
         } finally {
-          await created.end(sessionId);
+          void created.end(sessionId);
         }
       },
     });

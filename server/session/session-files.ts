@@ -300,7 +300,7 @@ export class SessionFiles {
         this.#made.delete(file);
       }
     } finally {
-      await created.end(own.sessionId);
+      void created.end(own.sessionId);
     }
   }
 

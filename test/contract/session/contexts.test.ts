@@ -8,6 +8,7 @@ import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
+import { patience } from "../../helpers/patience.ts";
 import { fencesOf, read } from "../docs/documents.ts";
 
 /** The files below a directory, except leases. */
@@ -108,7 +109,7 @@ test("a creation that fails leaves nothing, though its file has messages", async
   core.behave("exit-at-start");
   await expect(create(core, { document })).rejects.toMatchObject({ kind: "start_failed" });
   expect(leftovers(core)).toEqual(before);
-  expect(existsSync(join(core.root, "creating"))).toBe(false);
+  await expect.poll(() => readdirSync(join(core.root, "creating")), patience).toEqual([]);
 });
 
 test("the helper of an ephemeral session has the context before the session exists, and its file is deleted when the session closes", async () => {

@@ -31,7 +31,7 @@ test("a daemon killed while it creates sessions with contexts leaves each one co
   rmSync(hanging);
   const { sessions } = await stage.client.call("session/list", {});
   expect(left().toSorted()).toEqual(sessions.map((session) => session.sessionId).toSorted());
-  expect(readdirSync(stateDir)).not.toContain("creating");
+  expect(readdirSync(join(stateDir, "creating"))).toEqual([]);
   for (const session of sessions) {
     const inspected = await stage.client.call("context/inspect", { sessionId: session.sessionId });
     expect(inspected.counts).toMatchObject({ items: 2 });

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -29,7 +29,7 @@ test("of files that a killed daemon was creating, only recorded ones without a m
   await of("next").sweep((id) => id === "known");
   const left = ["empty", "written", "known", "ended", "stranger"].filter((id) => existsSync(path(id)));
   expect(left).toEqual(["written", "known", "ended", "stranger"]);
-  expect(existsSync(join(stateDir, "creating"))).toBe(false);
+  expect(readdirSync(join(stateDir, "creating"))).toEqual([]);
 });
 
 test("a file that was created with messages is deleted if nothing was added to it", async () => {
@@ -66,5 +66,5 @@ test("a file that was created with messages is deleted if nothing was added to i
   const left = Object.keys({ ...behind, edited: "" }).filter((id) => existsSync(path(id)));
   expect(left).toEqual(["answered", "labelled", "torn", "saidByExtension", "known", "edited"]);
   expect(existsSync(`${path("unfinished")}.unfinished`)).toBe(false);
-  expect(existsSync(join(stateDir, "creating"))).toBe(false);
+  expect(readdirSync(join(stateDir, "creating"))).toEqual([]);
 });
