@@ -18,8 +18,6 @@ export class CreatedFiles {
   readonly #taker: LeaseTaker;
   readonly #log: Logger;
   readonly #directory: string;
-  /** Removals under way, by session. */
-  readonly #ending = new Map<string, Promise<void>>();
 
   constructor(taker: LeaseTaker, log: Logger) {
     this.#taker = taker;
@@ -32,7 +30,6 @@ export class CreatedFiles {
    * not prevent the attempt.
    */
   async begin(sessionId: string, file: string, content?: ContentSum): Promise<void> {
-    await this.#ending.get(sessionId);
     const note: Note = { file, ...(content === undefined ? {} : { content }) };
     const write = (): Promise<void> => writeFile(this.#noteOf(sessionId), JSON.stringify(note), { mode: 0o600 });
     try {
@@ -62,26 +59,29 @@ export class CreatedFiles {
     );
   }
 
-  /** The session is in the store, or its file is gone. No answer needs to wait for this. Never rejects. */
-  end(sessionId: string): Promise<void> {
-    const ending = unlink(this.#noteOf(sessionId))
-      .catch(() => {})
-      .finally(() => this.#ending.delete(sessionId));
-    this.#ending.set(sessionId, ending);
-    return ending;
+  /**
+   * The session is in the store, or its file is gone. No answer about a stored session needs to wait for this: if the
+   * daemon is killed before, the next one removes the note and keeps the file. Never rejects.
+   */
+  async end(sessionId: string): Promise<void> {
+    await unlink(this.#noteOf(sessionId)).catch(() => {});
   }
 
   #noteOf(sessionId: string): string {
     return join(this.#directory, sessionId);
   }
 
-  /** Deletes files that a killed daemon left: files of unknown sessions, without messages except the initial ones. */
+  /**
+   * Deletes files that a killed daemon left: files of unknown sessions, without messages except the initial ones.
+   * `isKnown`: also of closed sessions.
+   */
   async sweep(isKnown: (sessionId: string) => boolean): Promise<void> {
     const left = await readdir(this.#directory).catch(() => [] as string[]);
     for (const sessionId of left) {
       try {
-        const note = noteIn(await readFile(this.#noteOf(sessionId), "utf8"));
-        if (!isKnown(sessionId)) await this.#remove(note);
+        const text = await readFile(this.#noteOf(sessionId), "utf8");
+        // The daemon was killed before it wrote an empty note, and so before it created the file.
+        if (text !== "" && !isKnown(sessionId)) await this.#remove(noteIn(text));
       } catch (error) {
         this.#log.warn({ err: error, sessionId }, "cannot check the file of a former daemon's session");
       }

@@ -393,8 +393,8 @@ export class Child {
 
   /**
    * Checks that the helper's command exists and is unique: if another extension had the same name, frames would go to
-   * the model as text. Calls share an answer that has not arrived: pi writes it after all that has. Throws
-   * `link_failed`.
+   * the model as text. Calls share a listing until its answer arrives: pi lists its commands and answers at once, so
+   * the list is newer than every hello before the answer. Throws `link_failed`.
    */
   verify(): Promise<void> {
     if (this.#verifying !== undefined) return this.#verifying;

@@ -29,7 +29,7 @@ let known: Promise<LeaseHolder> | undefined;
 
 /** A process of this machine, with a pid as this process sees it. */
 export async function holderOf(pid: number): Promise<LeaseHolder> {
-  // Neither changes while this process lives.
+  // The same for all processes of this daemon. On macOS the time of the boot would move with the clock.
   place ??= Promise.all([bootOf(), pidSpaceOf()]);
   const [[bootId, pidSpace], startTime] = await Promise.all([place, startOf(pid)]);
   return { host: hostname(), bootId, pidSpace, pid, startTime };

@@ -116,7 +116,11 @@ export class Registry {
 
   /** Recovers from a killed daemon: its children ended with it, possibly during their work. */
   async recover(): Promise<void> {
-    await Promise.all([this.#created, this.contexts].map((left) => left.sweep((id) => this.find(id) !== undefined)));
+    const isOpen = (id: string): boolean => this.find(id) !== undefined;
+    const { closed } = this.#options.sessions;
+    // A session's note can outlive the session, whose file stays when it closes.
+    const isKnown = (id: string): boolean => isOpen(id) || closed.get(id) !== undefined;
+    await Promise.all([this.#created.sweep(isKnown), this.contexts.sweep(isOpen)]);
     await this.#separateFiles();
     await Promise.all(this.all().map((session) => session.recover()));
     await this.children.compaction.giveBack();

@@ -125,12 +125,14 @@ export class SessionFactory {
         try {
           if (source === undefined) await createFile(request, initial);
           else content = await created.fork(request, source);
-          return await lifecycle.begin(stored(path, given), { ...how, content });
+          const session = await lifecycle.begin(stored(path, given), { ...how, content });
+          void created.end(sessionId);
+          return session;
         } catch (error) {
           removeDirectory(dirname(path), topmost);
+          // Another session may get the same file then.
+          await created.end(sessionId);
           throw error;
-        } finally {
-          void created.end(sessionId);
         }
       },
     });

@@ -31,6 +31,11 @@ export class Authors {
     this.#rows.set(id, [...(this.#rows.get(id) ?? []), row]);
   }
 
+  /** The conversation is loaded again, into new rows. */
+  forgetRows(): void {
+    this.#rows.clear();
+  }
+
   prompts(prompts: readonly Prompt[]): void {
     for (const { entryId, by } of prompts) {
       if (entryId === undefined || by === undefined) continue;
@@ -44,7 +49,7 @@ export class Authors {
     this.#change("push", delivery.deliveryId, pushState(delivery));
   }
 
-  #change(kind: Item["kind"], id: string, fields: Partial<Item>): void {
+  #change<K extends Item["kind"]>(kind: K, id: string, fields: Partial<Extract<Item, { readonly kind: K }>>): void {
     for (const { item } of this.#rows.get(id) ?? [])
       if (item.value.kind === kind) item.value = { ...item.value, ...fields } as Item;
   }

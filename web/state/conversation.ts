@@ -199,6 +199,7 @@ export class Conversation implements ConversationView {
       read(daemon, "delivery/list", { sessionId, limit: 500 }),
     ]);
     if (!isCurrent()) return;
+    this.#authors.forgetRows();
     this.#authors.prompts(prompts.prompts);
     for (const delivery of deliveries.deliveries) this.#authors.updated(delivery);
     const rows: Rows = new Rows((count) => {

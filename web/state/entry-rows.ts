@@ -391,7 +391,7 @@ function tooLong(source: ValueSource, at: number | undefined): Cell {
   const bytes = cut?.bytes ?? 0;
   const rest = missingIn(source, cut?.path ?? "");
   const detail = new Pieces([{ text: "", rest }], { read: source.read });
-  const item: NoteItem = note("session", `This entry is too long to be shown here: ${bytes} bytes.`, at, { detail });
+  const item: NoteItem = note("session", `This entry is too long to show: ${bytes} bytes.`, at, { detail });
   return cell(source.key, withEntry(item, source));
 }
 

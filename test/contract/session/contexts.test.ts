@@ -7,6 +7,7 @@ import { normalise } from "../../../context/document/normalise.ts";
 import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
+import { sumOf } from "../../../server/custody/created-files.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
 import { patience } from "../../helpers/patience.ts";
 import { fencesOf, read } from "../docs/documents.ts";
@@ -110,6 +111,17 @@ test("a creation that fails leaves nothing, though its file has messages", async
   await expect(create(core, { document })).rejects.toMatchObject({ kind: "start_failed" });
   expect(leftovers(core)).toEqual(before);
   await expect.poll(() => readdirSync(join(core.root, "creating")), patience).toEqual([]);
+});
+
+test("a note of a creation that outlives its closed session deletes no file", async () => {
+  await using core = await startCore();
+  const { sessionId, file } = await create(core, { document });
+  await core.registry.close(sessionId);
+  const note = { file, content: sumOf(readFileSync(file)) };
+  writeFileSync(join(core.root, "creating", sessionId), JSON.stringify(note));
+  await core.restart();
+  expect(readdirSync(join(core.root, "creating"))).toEqual([]);
+  expect(existsSync(file)).toBe(true);
 });
 
 test("the helper of an ephemeral session has the context before the session exists, and its file is deleted when the session closes", async () => {

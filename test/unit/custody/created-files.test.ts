@@ -68,3 +68,14 @@ test("a file that was created with messages is deleted if nothing was added to i
   expect(existsSync(`${path("unfinished")}.unfinished`)).toBe(false);
   expect(readdirSync(join(stateDir, "creating"))).toEqual([]);
 });
+
+test("a creation is recorded also if the directory of the records was deleted", async () => {
+  const stateDir = join(root, "state");
+  mkdirSync(stateDir);
+  const created = new CreatedFiles({ daemonId: "daemon", stateDir }, pino({ level: "silent" }));
+  const begin = (id: string): Promise<void> => created.begin(id, join(root, `${id}.jsonl`));
+  await begin("first");
+  rmSync(join(stateDir, "creating"), { recursive: true });
+  await Promise.all(["second", "third"].map(begin));
+  expect(readdirSync(join(stateDir, "creating")).toSorted()).toEqual(["second", "third"]);
+});

@@ -376,6 +376,17 @@ test("says who wrote a message when the prompt of its entry becomes known later"
   expect(scene.items).toMatchObject([{ kind: "user", who: { kind: "you" } }]);
 });
 
+test("changes only the rows of the newest load", async () => {
+  const scene = new Scene();
+  scene.history(history.slice(0, 1));
+  await scene.open();
+  const [former] = scene.conversation.groups.value.flatMap(({ rows }) => rows.value);
+  await scene.conversation.reload();
+  scene.notify("prompt/updated", { prompt: { promptId: "p0", entryId: "e1", by: { clientId: "this-page" } } });
+  expect(scene.items).toMatchObject([{ who: { kind: "you" } }]);
+  expect(former?.item.value).toMatchObject({ who: { kind: "unknown" } });
+});
+
 test("reads prompts and pushes after the place in the log from which it is told of them", async () => {
   const scene = new Scene();
   const by = { clientId: "this-page" };
