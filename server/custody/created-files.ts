@@ -60,8 +60,8 @@ export class CreatedFiles {
   }
 
   /**
-   * The session is in the store, or its file is gone. No answer about a stored session needs to wait for this: if the
-   * daemon is killed before, the next one removes the note and keeps the file. Never rejects.
+   * Removes the note of a session that is stored, or whose file is gone. Nobody needs to wait for it if the session is
+   * stored: the next daemon removes a note that stays, and keeps the file. Never rejects.
    */
   async end(sessionId: string): Promise<void> {
     await unlink(this.#noteOf(sessionId)).catch(() => {});
@@ -73,14 +73,14 @@ export class CreatedFiles {
 
   /**
    * Deletes files that a killed daemon left: files of unknown sessions, without messages except the initial ones.
-   * `isKnown`: also of closed sessions.
+   * `isKnown` is also true for a closed session.
    */
   async sweep(isKnown: (sessionId: string) => boolean): Promise<void> {
     const left = await readdir(this.#directory).catch(() => [] as string[]);
     for (const sessionId of left) {
       try {
         const text = await readFile(this.#noteOf(sessionId), "utf8");
-        // The daemon was killed before it wrote an empty note, and so before it created the file.
+        // An empty note names no file: the daemon was killed while it wrote it, or the disk was full.
         if (text !== "" && !isKnown(sessionId)) await this.#remove(noteIn(text));
       } catch (error) {
         this.#log.warn({ err: error, sessionId }, "cannot check the file of a former daemon's session");

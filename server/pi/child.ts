@@ -160,7 +160,7 @@ export class Child {
   #state: ChildState = { kind: "starting" };
   #stopped: Promise<ChildExit> | undefined;
   #extensionCommands: ReadonlySet<string> = new Set();
-  /** Set until pi answers. */
+  /** The check under way, until pi answers. */
   #verifying: Promise<void> | undefined;
   /** Its descendants, as seen during its shutdown. */
   readonly #below: ProcessIdentity[] = [];
@@ -393,8 +393,8 @@ export class Child {
 
   /**
    * Checks that the helper's command exists and is unique: if another extension had the same name, frames would go to
-   * the model as text. Calls share a listing until its answer arrives: pi lists its commands and answers at once, so
-   * the list is newer than every hello before the answer. Throws `link_failed`.
+   * the model as text. Calls before pi's answer share one request: pi makes the list and writes the answer in one step,
+   * so the list is newer than every hello before the answer. Throws `link_failed`.
    */
   verify(): Promise<void> {
     if (this.#verifying !== undefined) return this.#verifying;

@@ -27,15 +27,15 @@ export function thisHolder(): Promise<LeaseHolder> {
 
 let known: Promise<LeaseHolder> | undefined;
 
-/** A process of this machine, with a pid as this process sees it. */
+/** A process of this machine. `pid`: in the namespace of this process. */
 export async function holderOf(pid: number): Promise<LeaseHolder> {
-  // The same for all processes of this daemon. On macOS the time of the boot would move with the clock.
-  place ??= Promise.all([bootOf(), pidSpaceOf()]);
-  const [[bootId, pidSpace], startTime] = await Promise.all([place, startOf(pid)]);
+  // Read once: on macOS the time of the boot changes when the clock is set.
+  bootAndSpace ??= Promise.all([bootOf(), pidSpaceOf()]);
+  const [[bootId, pidSpace], startTime] = await Promise.all([bootAndSpace, startOf(pid)]);
   return { host: hostname(), bootId, pidSpace, pid, startTime };
 }
 
-let place: Promise<[bootId: string, pidSpace: string]> | undefined;
+let bootAndSpace: Promise<[bootId: string, pidSpace: string]> | undefined;
 
 /** Whether the process that took a lease still exists. */
 export async function lifeOf(holder: LeaseHolder): Promise<HolderLife> {

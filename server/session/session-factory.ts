@@ -130,7 +130,7 @@ export class SessionFactory {
           return session;
         } catch (error) {
           removeDirectory(dirname(path), topmost);
-          // Another session may get the same file then.
+          // After this error another session can get the same path: a note that is left could delete its file.
           await created.end(sessionId);
           throw error;
         }

@@ -205,12 +205,12 @@ export class PageApp implements App {
 
   #anotherDaemon(): void {
     this.#options.signIn.forget();
-    this.#end("another_daemon", `Another daemon runs at this address now. ${advice}`);
+    this.#end("another_daemon", `Another daemon runs at this address. ${advice}`);
   }
 
   #tokenEnded(): void {
     this.#options.signIn.forget();
-    this.#end("refused", `The daemon ended this tab's access. ${advice}`);
+    this.#end("refused", `The daemon does not accept this tab's access. ${advice}`);
     void this.#daemon?.close();
   }
 

@@ -9,7 +9,7 @@ export class Authors {
   readonly #ownId: string;
   readonly #byEntry = new Map<string, By>();
   readonly #deliveries = new Map<string, Delivery>();
-  /** By the id of the user's entry, or of the delivery. */
+  /** The rows that can change, by the id of the user's entry or of the delivery. */
   readonly #rows = new Map<string, Cell[]>();
 
   /** `ownId`: the client id of this page. */
@@ -31,7 +31,7 @@ export class Authors {
     this.#rows.set(id, [...(this.#rows.get(id) ?? []), row]);
   }
 
-  /** The conversation is loaded again, into new rows. */
+  /** Called before a load, which makes new rows. */
   forgetRows(): void {
     this.#rows.clear();
   }

@@ -229,7 +229,7 @@ export class SessionComposer implements Composer {
     const session = info.value;
     if (isGone.value || session?.state === "closed" || session?.state === "closing")
       return no("The session is closed.");
-    if (session?.ephemeral === "lost") return no("Its pi has ended, and the conversation with it.");
+    if (session?.ephemeral === "lost") return no("The session's pi has ended, and the conversation with it.");
     const { policy, controller } = session?.control ?? { policy: "shared" };
     if (policy !== "exclusive" || controller?.clientId === daemon.id) return { kind: "yes" };
     if (controller === undefined) return no("The session takes only what its controller sends, and has none now.");

@@ -193,7 +193,7 @@ export class Conversation implements ConversationView {
   async #load(isCurrent: () => boolean): Promise<undefined> {
     const { daemon, sessionId } = this.#options;
     const page = await read(daemon, "transcript/page", { sessionId, limit: pageLimit });
-    // Read after the page's number of the log: the subscription tells what changes from there on.
+    // Read after the page: the subscription begins at the page's cursor, so that no change is missed.
     const [prompts, deliveries] = await Promise.all([
       read(daemon, "prompt/list", { sessionId, limit: 500 }),
       read(daemon, "delivery/list", { sessionId, limit: 500 }),

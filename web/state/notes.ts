@@ -39,7 +39,7 @@ export function entryNote(entry: PiValue, at: number | undefined, summary: NoteI
     case "compaction":
       return note("compaction", compactedWords(entry["tokensBefore"]), at, detail);
     case "branch_summary":
-      return note("summary", "A summary replaces another branch.", at, detail);
+      return note("summary", "A summary of the branch that was left.", at, detail);
     default:
       return undefined;
   }

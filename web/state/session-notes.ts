@@ -94,7 +94,7 @@ function controlNote({ at, by, control, change }: Params<"session/controlChanged
     handed_over: `${name} got the control of the session.`,
     released: "The control of the session was released.",
     expired: "The control of the session has expired.",
-    disconnected: "The session's controller has left.",
+    disconnected: "The session's controller has disconnected.",
     policy:
       control.policy === "exclusive"
         ? "Only a controller can change the session now."

@@ -334,7 +334,7 @@ function groupOf({ pendingDialogs, state, runId }: SessionInfo, why: string | un
 /** What went wrong in a session. Undefined: nothing, or it was seen. */
 function failureOf(info: SessionInfo, unseen: RunOutcome | undefined, seenAt: number): string | undefined {
   const { state, exit, unresponsive, ephemeral, lostPrompts, runId } = info;
-  if (ephemeral === "lost") return "Its pi has ended, and the conversation with it.";
+  if (ephemeral === "lost") return "The session's pi has ended, and the conversation with it.";
   if (unresponsive !== undefined) return "Its pi does not answer.";
   if (state === "crashed") return exit === undefined ? "Its pi has ended." : `Its pi has ended (${exitWords(exit)}).`;
   const lost = lostPrompts.filter(({ at }) => at > seenAt).length;

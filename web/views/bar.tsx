@@ -98,7 +98,7 @@ function TabMenu(): JSX.Element {
             label: "Notifications",
             about:
               notified === "denied"
-                ? "The browser refuses them: see its settings."
+                ? "The browser's settings block them."
                 : "When a question appears or a run ends while this tab is hidden.",
             isOn: notified === "on",
             choose: () => void notifications.turn(notified !== "on"),

@@ -105,7 +105,7 @@ function Nothing(): JSX.Element {
       <h1>{hasSessions ? "No session is open" : "There are no sessions yet"}</h1>
       <p>
         {hasSessions
-          ? "Choose one in the list. That changes nothing and starts no pi."
+          ? "Choose one in the list: that starts no pi."
           : "A session is a conversation with pi in one directory. It appears here wherever it started."}
       </p>
       <div class="row-of-buttons">

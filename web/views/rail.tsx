@@ -31,7 +31,7 @@ export function Rail(): JSX.Element {
           class="field"
           type="search"
           placeholder="Filter"
-          aria-label="Filter by name, label, directory or model"
+          aria-label="Filter sessions by name, label, directory or model"
           value={sessions.filter.value}
           onInput={({ currentTarget }) => {
             sessions.filter.value = currentTarget.value;

@@ -118,12 +118,12 @@ describe.each(["pipes", "a keeper"])("a child with %s", (how) => {
     expect(heard.events).toEqual([]);
   });
 
-  test("lists pi's commands once for all hellos before the answer, and again for one after it", async () => {
+  test("asks pi for its commands once for all hellos before its answer, and again for a hello after it", async () => {
     const { child, heard } = await start("");
     await child.send({ type: "reload", times: 3 });
     expect(heard.frames).toHaveLength(4);
     expect((await child.send({ type: "listings" })).data).toEqual({ listings: 2 });
-    // Its helper's command is taken from it right after an answer that still has it.
+    // Another extension takes the helper's command right after an answer that still lists it.
     await child.send({ type: "reload", times: 1, takesNext: true }).catch(() => {});
     expect(await child.exited).toMatchObject({ expected: false });
   });

@@ -113,7 +113,7 @@ test("a creation that fails leaves nothing, though its file has messages", async
   await expect.poll(() => readdirSync(join(core.root, "creating")), patience).toEqual([]);
 });
 
-test("a note of a creation that outlives its closed session deletes no file", async () => {
+test("the file of a closed session stays, also if the note of its creation is still there", async () => {
   await using core = await startCore();
   const { sessionId, file } = await create(core, { document });
   await core.registry.close(sessionId);

@@ -69,7 +69,7 @@ test("a file that was created with messages is deleted if nothing was added to i
   expect(readdirSync(join(stateDir, "creating"))).toEqual([]);
 });
 
-test("a creation is recorded also if the directory of the records was deleted", async () => {
+test("a creation is noted also if the directory of the notes was deleted", async () => {
   const stateDir = join(root, "state");
   mkdirSync(stateDir);
   const created = new CreatedFiles({ daemonId: "daemon", stateDir }, pino({ level: "silent" }));

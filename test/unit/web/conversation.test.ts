@@ -367,7 +367,7 @@ test("says who wrote a message, from the list of prompts and from its event", as
   expect(who).toEqual(["client", "you", "client", "unknown"]);
 });
 
-test("says who wrote a message when the prompt of its entry becomes known later", async () => {
+test("says who wrote a message, also if its prompt becomes known only later", async () => {
   const scene = new Scene();
   const by = { clientId: "this-page" };
   scene.history(history.slice(0, 1));
@@ -387,7 +387,7 @@ test("changes only the rows of the newest load", async () => {
   expect(former?.item.value).toMatchObject({ who: { kind: "unknown" } });
 });
 
-test("reads prompts and pushes after the place in the log from which it is told of them", async () => {
+test("reads the lists of prompts and pushes after the page, so that no change is missed", async () => {
   const scene = new Scene();
   const by = { clientId: "this-page" };
   scene.daemon.on("transcript/page", async () => {
