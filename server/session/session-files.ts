@@ -300,7 +300,7 @@ export class SessionFiles {
         this.#made.delete(file);
       }
     } finally {
-      void created.end(own.sessionId);
+      await created.end(own.sessionId);
     }
   }
 

@@ -9,7 +9,6 @@ import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { sumOf } from "../../../server/custody/created-files.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
-import { patience } from "../../helpers/patience.ts";
 import { fencesOf, read } from "../docs/documents.ts";
 
 /** The files below a directory, except leases. */
@@ -110,7 +109,7 @@ test("a creation that fails leaves nothing, though its file has messages", async
   core.behave("exit-at-start");
   await expect(create(core, { document })).rejects.toMatchObject({ kind: "start_failed" });
   expect(leftovers(core)).toEqual(before);
-  await expect.poll(() => readdirSync(join(core.root, "creating")), patience).toEqual([]);
+  expect(readdirSync(join(core.root, "creating"))).toEqual([]);
 });
 
 test("the file of a closed session stays, also if the note of its creation is still there", async () => {
