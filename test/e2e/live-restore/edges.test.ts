@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -313,13 +314,15 @@ test("a start that fails ends what a killed daemon's other children left, and no
   run.catch(() => {});
   await gate.reached;
   await stage.kill();
+  // Another run of this test ends all processes of this machine with its id.
+  const id = randomUUID();
   const leftover = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000); console.log()"], {
-    env: { ...process.env, PI_RPCD_CHILD: "a-leftover" },
+    env: { ...process.env, PI_RPCD_CHILD: id },
     stdio: ["ignore", "pipe", "ignore"],
   });
   const gone = once(leftover, "exit");
   await once(leftover.stdout, "data");
-  appendFileSync(join(stage.stateDir, "children.jsonl"), '{"id":"a-leftover"}\n');
+  appendFileSync(join(stage.stateDir, "children.jsonl"), `${JSON.stringify({ id })}\n`);
   await expect(stage.start(["env", "PI_RPCD_PI=/missing"])).rejects.toThrow("at its start");
   expect(stage.faults.splice(0)).toHaveLength(1);
   await gone;

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,6 +10,8 @@ import { ChildRegistry } from "../../../server/pi/child-registry.ts";
 import { exists } from "../../../server/pi/processes.ts";
 
 const log = pino({ level: "silent" });
+/** Ids that no other run of these tests has: each ends all processes of this machine with its ids. */
+const [a, b, c, foreign] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
 let stateDir: string;
 const sleepers: ChildProcess[] = [];
 beforeEach(() => {
@@ -33,29 +36,29 @@ async function sleeper(marker: string, script = ""): Promise<ChildProcess & { re
 
 test("ends processes that a killed daemon's children left, and none of another daemon", async () => {
   const former = await ChildRegistry.open(stateDir, log);
-  former.begin("a");
-  former.begin("b");
-  former.begin("c");
-  const [tool, unnoted, ended, foreign] = [
-    await sleeper("a"),
-    await sleeper("b"),
-    await sleeper("c"),
-    await sleeper("foreign"),
+  former.begin(a);
+  former.begin(b);
+  former.begin(c);
+  const [tool, unnoted, ended, stranger] = [
+    await sleeper(a),
+    await sleeper(b),
+    await sleeper(c),
+    await sleeper(foreign),
   ];
   // A process id that now belongs to another process identifies nothing.
-  former.started("a", foreign.pid);
-  former.ended("c");
+  former.started(a, stranger.pid);
+  former.ended(c);
   const gone = [once(tool, "exit"), once(unnoted, "exit")];
   await ChildRegistry.open(stateDir, log);
   await Promise.all(gone);
-  expect([exists(ended.pid), exists(foreign.pid)]).toEqual([true, true]);
+  expect([exists(ended.pid), exists(stranger.pid)]).toEqual([true, true]);
 });
 
 test("lets a pi that outlives its daemon end by itself", async () => {
   const former = await ChildRegistry.open(stateDir, log);
-  former.begin("a");
-  const pi = await sleeper("a", "setTimeout(() => process.exit(0), 500)");
-  former.started("a", pi.pid);
+  former.begin(a);
+  const pi = await sleeper(a, "setTimeout(() => process.exit(0), 500)");
+  former.started(a, pi.pid);
   const exited = once(pi, "exit");
   await ChildRegistry.open(stateDir, log);
   expect(await exited).toEqual([0, null]);
@@ -63,30 +66,30 @@ test("lets a pi that outlives its daemon end by itself", async () => {
 
 test("leaves a child that survives its daemon until it is known whether it can go on", async () => {
   const former = await ChildRegistry.open(stateDir, log);
-  for (const id of ["a", "b", "c"]) former.begin(id);
-  const [piped, surviving, lost] = [await sleeper("a"), await sleeper("b"), await sleeper("c")];
-  former.started("a", piped.pid);
-  former.started("b", surviving.pid, true);
-  former.started("c", lost.pid, true);
+  for (const id of [a, b, c]) former.begin(id);
+  const [piped, surviving, lost] = [await sleeper(a), await sleeper(b), await sleeper(c)];
+  former.started(a, piped.pid);
+  former.started(b, surviving.pid, true);
+  former.started(c, lost.pid, true);
   const gone = [once(piped, "exit"), once(lost, "exit")];
   // A daemon that does not start, and its successor.
   await ChildRegistry.open(stateDir, log);
   await gone[0];
   expect([exists(surviving.pid), exists(lost.pid)]).toEqual([true, true]);
   const next = await ChildRegistry.open(stateDir, log);
-  await next.endSurvivors(new Set(["b"]));
+  await next.endSurvivors(new Set([b]));
   await gone[1];
   expect(exists(surviving.pid)).toBe(true);
-  expect(next.leftovers).toEqual(["c"]);
-  next.ended("b");
+  expect(next.leftovers).toEqual([c]);
+  next.ended(b);
   expect(next.isEmpty).toBe(true);
 });
 
 test("skips lines that were not written completely", async () => {
   const former = await ChildRegistry.open(stateDir, log);
-  former.begin("a");
+  former.begin(a);
   appendFileSync(join(stateDir, "children.jsonl"), '{"id":"b","pi\n[]\nnull\n{"id":7}\n{"id":"');
-  const tool = await sleeper("a");
+  const tool = await sleeper(a);
   const gone = once(tool, "exit");
   await ChildRegistry.open(stateDir, log);
   await gone;
