@@ -7,6 +7,7 @@ import { type Client, connect } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, call, hold } from "../../provider/reply.ts";
 import { fallAsleep } from "../helpers/asleep.ts";
+import { filesWith } from "../helpers/files.ts";
 import { startKillableStage } from "../helpers/killable-stage.ts";
 import { patience } from "../helpers/patience.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
@@ -39,16 +40,6 @@ const get = (client: Client, sessionId: string) => client.call("session/get", { 
 async function plantedIn({ client }: Place, sessionId: string): Promise<string> {
   const { output } = await client.call("session/bash", { sessionId, command: hashOfPlanted });
   return output.slice(0, 64);
-}
-
-/** The files below a directory that contain a text. */
-function filesWith(directory: string, text: string): string[] {
-  const found: string[] = [];
-  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
-    const path = join(entry.parentPath, entry.name);
-    if (entry.isFile() && readFileSync(path).includes(text)) found.push(path);
-  }
-  return found;
 }
 
 /** The processes that have a text in their environment, or in their command line. */

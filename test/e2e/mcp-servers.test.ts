@@ -11,6 +11,7 @@ import { answer, call, hold } from "../../provider/reply.ts";
 import { capabilitiesOf } from "../../server/pi/capabilities.ts";
 import { parseVersion } from "../../server/pi/version.ts";
 import { fallAsleep } from "../helpers/asleep.ts";
+import { filesWith } from "../helpers/files.ts";
 import { startKillableStage } from "../helpers/killable-stage.ts";
 import { patience } from "../helpers/patience.ts";
 import { piUnderTest } from "../helpers/pi-versions.ts";
@@ -51,14 +52,6 @@ const digests = (times: number) =>
     answer(call("mcp__own_tools__digest", { variable: "PLANTED" })),
     answer("done"),
   ]).flat();
-
-/** The files below a directory that contain a text. */
-function filesWith(directory: string, text: string): string[] {
-  return readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => readFileSync(path).includes(text));
-}
 
 const refusing = () =>
   test("a pi that takes no MCP servers is named in the error, and nothing is created", async () => {

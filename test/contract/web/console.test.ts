@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -6,6 +6,7 @@ import { WebSocketServer } from "ws";
 import { connectTo } from "../../../client/browser.ts";
 import { httpCall } from "../../../client/http-client.ts";
 import { http, openWebSocket } from "../../helpers/edge.ts";
+import { filesBelow } from "../../helpers/files.ts";
 import { startTokenStage, type TokenStage } from "../../helpers/token-stage.ts";
 import { exchange, openPageSocket, signIn } from "../../helpers/web-page.ts";
 
@@ -13,10 +14,7 @@ const unauthorized = { status: 401, name: "unauthorized" };
 
 /** Every text that the daemon has written to its state directory, and its log. */
 function written({ stateDir, logged }: TokenStage): string {
-  const files = readdirSync(stateDir, { recursive: true, encoding: "utf8" })
-    .map((name) => join(stateDir, name))
-    .filter((path) => existsSync(path) && statSync(path).isFile());
-  return [...logged, ...files.map((path) => readFileSync(path, "latin1"))].join("\n");
+  return [...logged, ...filesBelow(stateDir).values()].join("\n");
 }
 
 test("the console opens over the Unix socket alone, by a token that allows admin", async () => {

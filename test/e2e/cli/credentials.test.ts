@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Finding, Report } from "../../../cli/doctor/finding.ts";
@@ -6,6 +6,7 @@ import { connect } from "../../../client/index.ts";
 import { keyVariablesIn } from "../../../protocol/key-variables.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, hold } from "../../../provider/reply.ts";
+import { filesBelow } from "../../helpers/files.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
 import { lines, Scene } from "./scene.ts";
 
@@ -40,8 +41,7 @@ function modelRow(stdout: string): Finding | undefined {
 
 /** All texts in the files of the state directory. */
 function stored(scene: Scene): string {
-  const files = readdirSync(scene.stateDir, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
-  return files.map(({ parentPath, name }) => readFileSync(join(parentPath, name), "latin1")).join("\n");
+  return [...filesBelow(scene.stateDir).values()].join("\n");
 }
 
 describe("a pi without login and key", () => {

@@ -5,20 +5,13 @@ import { createInterface } from "node:readline";
 import { RpcClient } from "@earendil-works/pi-coding-agent";
 import { expect, test, vi } from "vitest";
 import { answer, call, hold } from "../../../provider/reply.ts";
+import { filesWith } from "../../helpers/files.ts";
 import { patience } from "../../helpers/patience.ts";
 import { dropInMain } from "../../helpers/programs.ts";
 import { Random } from "../../soak/random.ts";
 import { Front, type Json, scene, started } from "./stage.ts";
 
 const piAcp = join(import.meta.dirname, "..", "..", "..", "node_modules", "pi-acp", "dist", "index.js");
-
-/** Whether a text is in a file of a directory, at any depth. */
-function isIn(directory: string, text: string): string[] {
-  return readdirSync(directory, { recursive: true, withFileTypes: true }).flatMap((entry) => {
-    const path = join(entry.parentPath, entry.name);
-    return entry.isFile() && readFileSync(path).includes(text) ? [path] : [];
-  });
-}
 
 test("pi's own RpcClient works, and its session outlives it", async () => {
   const on = await scene([answer("I look.", call("bash", { command: "echo looked" })), "Done.", "Again."]);
@@ -165,8 +158,8 @@ test("a variable of the front end is in its tools, in no other session and in no
   const [file] = (await on.client.listSessions()).map((info) => info.environment);
   expect(file).toMatchObject({ from: "daemon" });
   // Its tool has printed it: that is in events and in pi's session. The daemon itself has written it nowhere.
-  expect(isIn(on.world.stateDir, `WINDOW_TOKEN=${secret}`)).toEqual([]);
-  expect(isIn(on.world.stateDir, `"WINDOW_TOKEN":"${secret}"`)).toEqual([]);
+  expect(filesWith(on.world.stateDir, `WINDOW_TOKEN=${secret}`)).toEqual([]);
+  expect(filesWith(on.world.stateDir, `"WINDOW_TOKEN":"${secret}"`)).toEqual([]);
 });
 
 test("pi-acp works: a run with edits is one of the daemon's", async () => {

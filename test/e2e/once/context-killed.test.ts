@@ -1,6 +1,7 @@
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { filesBelow } from "../../helpers/files.ts";
 import { startKillableStage } from "../../helpers/killable-stage.ts";
 
 const pi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
@@ -16,7 +17,7 @@ test("a daemon killed while it creates sessions with contexts leaves each one co
   // pi's model is known from now on.
   const { sessionId } = await stage.client.call("session/create", { cwd, context });
   const left = (): string[] =>
-    readdirSync(root, { recursive: true, encoding: "utf8" }).flatMap((name) => {
+    [...filesBelow(root).keys()].flatMap((name) => {
       const [, id] = /([0-9a-f-]{36})\.(?:jsonl|jsonl\.unfinished|context\.json)$/.exec(name) ?? [];
       return id === undefined ? [] : [id];
     });
