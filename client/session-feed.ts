@@ -189,14 +189,21 @@ export class SessionFeed {
   }
 
   /**
-   * Adds a reader: from `after` on, else from now on. The request to subscribe is sent before this returns, unless the
-   * reader has a cursor and another request has no answer yet.
+   * Adds a reader: from `after` on, else from now on. If it needs a request to the daemon, that is sent before this
+   * returns, except while the connection is lost, and while a reader with a cursor waits for the answer to another request.
    */
   join(listener: FeedListener, after?: number, epoch?: string): void {
+    // A cursor without an epoch belongs to the log that is known now, also if the reader has to wait.
+    const log = epoch ?? (after === undefined ? undefined : this.#epoch);
     const position = this.#highest;
-    const reader: Reader = { listener, after, epoch, position, hasBegun: false, held: [], closing: false };
+    const reader: Reader = { listener, after, epoch: log, position, hasBegun: false, held: [], closing: false };
     this.#readers.set(listener, reader);
-    if (this.#subscription.kind === "suspended") return;
+    this.#admit(reader);
+  }
+
+  #admit(reader: Reader): void {
+    const { listener, after } = reader;
+    if (this.#readers.get(listener) !== reader || this.#subscription.kind === "suspended") return;
     const { provider = "off", dialogs = false } = listener;
     const isEnough = after === undefined && covers(this.#level, provider) && (this.#answers || !dialogs);
     if (isEnough && this.#subscription.kind === "live") {
@@ -298,7 +305,6 @@ export class SessionFeed {
   }
 
   #subscribe(reader: Reader): void {
-    if (this.#readers.get(reader.listener) !== reader) return;
     // A subscription that starts again at a later cursor would leave out what other readers still wait for.
     const places = Array.from(this.#readers.values(), ({ held, position, after }) =>
       held === undefined ? position : (after ?? Number.POSITIVE_INFINITY),
@@ -307,12 +313,12 @@ export class SessionFeed {
     this.#request([reader], after === undefined ? undefined : { after, epoch: reader.epoch ?? this.#epoch });
   }
 
-  #request(waiting: Reader[], place: Parameters<FeedOptions["subscribe"]>[0]): void {
-    const later: Reader[] = [];
+  #request(asking: readonly Reader[], place: Parameters<FeedOptions["subscribe"]>[0]): void {
+    const [waiting, later]: [Reader[], Reader[]] = [[...asking], []];
     const pending: Subscription = { kind: "pending", waiting, later };
     if (this.#subscription.kind === "none") this.#subscription = pending;
     const connection = this.#connection;
-    const more = waiting.find(({ listener }) => listener.more !== undefined)?.listener.more;
+    const more = asking.find(({ listener }) => listener.more !== undefined)?.listener.more;
     // Not when the promise resolves, which is later than the answers and notifications that arrive at the same time.
     const onAnswer = (start: FeedStart | undefined): void => {
       if (connection !== this.#connection) return;
@@ -325,13 +331,15 @@ export class SessionFeed {
       this.#epoch = start.epoch;
       this.#resettable = waiting.filter(({ after }) => after !== undefined);
       for (const each of waiting) this.#begin(each, start);
-      for (const each of later) this.#subscribe(each);
+      for (const each of later) this.#admit(each);
     };
     this.#options.subscribe(place, ...this.#changedOptions(), more, onAnswer).catch((error: unknown) => {
       if (connection !== this.#connection) return;
       if (this.#subscription === pending) this.#subscription = { kind: "none" };
-      for (const each of [...waiting, ...later])
+      for (const each of asking)
         this.#finish(each, each.closing ? { kind: "session_closed" } : { kind: "failed", error });
+      // What was refused may be what only the first ones asked for.
+      for (const each of [...waiting.slice(asking.length), ...later]) this.#admit(each);
     });
   }
 

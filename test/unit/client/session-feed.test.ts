@@ -325,3 +325,75 @@ it("a reader whose subscription is refused ends, and begins nothing", async () =
   expect(await told.promise).toEqual({ kind: "failed", error: refused });
   expect(ends).toEqual(["idle"]);
 });
+
+describe("a reader that waits for the answer to another reader's request", () => {
+  type Asked = Parameters<ConstructorParameters<typeof SessionFeed>[0]["subscribe"]>;
+
+  /** A feed whose requests are answered or refused by hand. */
+  function feedByHand() {
+    const asked: { readonly params: Asked; readonly answer: (epoch: string) => void; readonly refuse: () => void }[] =
+      [];
+    const feed = new SessionFeed({
+      subscribe: (...params) => {
+        const { promise, resolve, reject } = Promise.withResolvers<FeedStart>();
+        const answer = (epoch: string): void => {
+          params[4]?.({ cursor: 40, epoch });
+          resolve({ cursor: 40, epoch });
+        };
+        asked.push({ params, answer, refuse: () => reject(new Error("refused")) });
+        return promise;
+      },
+      unsubscribe: () => {},
+      onIdle: () => {},
+    });
+    const told: string[] = [];
+    const reader = (name: string): FeedListener => ({
+      begin: () => told.push(`${name} begins`),
+      resume: () => told.push(`${name} resumes`),
+      gap: ({ reason }) => told.push(`${name}: ${reason}`),
+      receive: ({ params }) => told.push(`${name}: ${params.seq}`),
+      end: ({ kind }) => told.push(`${name}: ${kind}`),
+    });
+    return { feed, asked, told, reader };
+  }
+
+  it("does not fail with that request", async () => {
+    const { feed, asked, told, reader } = feedByHand();
+    feed.join({ ...reader("answering"), dialogs: true });
+    feed.join(reader("from now"));
+    feed.join(reader("from 10"), 10);
+    expect(asked).toHaveLength(1);
+    asked[0]?.refuse();
+    await turn();
+    expect(told).toEqual(["answering: failed"]);
+    // The one from now on asks first, and without dialogs; the other one waits for it again.
+    expect(asked.map(({ params: [place, , dialogs] }) => [place, dialogs])).toEqual([
+      [undefined, true],
+      [undefined, false],
+    ]);
+    asked[1]?.answer("e");
+    asked[2]?.answer("e");
+    await turn();
+    expect(asked[2]?.params[0]).toEqual({ after: 10, epoch: "e" });
+    expect(told.slice(1)).toEqual(["from now begins", "from 10 begins"]);
+  });
+
+  it("asks with the log that was known when it joined, so that a daemon with another log says so", async () => {
+    const { feed, asked, told, reader } = feedByHand();
+    feed.join(reader("first"));
+    asked[0]?.answer("one");
+    feed.suspend();
+    feed.resume();
+    feed.join(reader("second"), 30);
+    asked[1]?.answer("two");
+    expect(asked[2]?.params[0]).toEqual({ after: 30, epoch: "one" });
+    asked[2]?.answer("two");
+    feed.receiveGap({ from: 0, to: 0, reason: "log_reset" });
+    feed.receive({ name: "session/event", params: envelope(1) }, "");
+    expect(told.filter((line) => line.startsWith("second"))).toEqual([
+      "second begins",
+      "second: log_reset",
+      "second: 1",
+    ]);
+  });
+});
