@@ -8,6 +8,7 @@ import { writeFork } from "../pi/branch-file.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import { createSessionFile, removeIfEmpty, type SessionFileRequest, sessionFilePath } from "../pi/session-file.ts";
+import { requireOwnHeader, type SessionFileOwner } from "../pi/session-paths.ts";
 import { LeaseHold } from "./lease-hold.ts";
 
 /**
@@ -26,18 +27,20 @@ export class CreatedFiles {
   }
 
   /**
-   * Resolves when a later daemon would find the file, and its content if that is more than a header. A full disk does
-   * not prevent the attempt.
+   * Resolves when a later daemon would find the file, and its content if that is more than a header. A former note of
+   * the session stays until this one is whole. A full disk does not prevent the attempt.
    */
   async begin(sessionId: string, file: string, content?: ContentSum): Promise<void> {
     const note: Note = { file, ...(content === undefined ? {} : { content }) };
-    const write = (): Promise<void> => writeFile(this.#noteOf(sessionId), JSON.stringify(note), { mode: 0o600 });
+    const path = this.#noteOf(sessionId);
+    const write = (): Promise<void> => writeFile(path + partial, JSON.stringify(note), { mode: 0o600 });
     try {
       await write().catch(async (error: NodeJS.ErrnoException) => {
         if (error.code !== "ENOENT") throw error;
         await mkdir(this.#directory, { recursive: true, mode: 0o700 });
         await write();
       });
+      await rename(path + partial, path);
     } catch (error) {
       this.#log.warn({ err: error, file }, "cannot record the creation of a session's file");
     }
@@ -60,8 +63,8 @@ export class CreatedFiles {
   }
 
   /**
-   * Removes the note of a session that is stored, or whose file is gone. Nobody needs to wait for it if the session is
-   * stored: the next daemon removes a note that stays, and keeps the file. Never rejects.
+   * Removes the note of a session that is stored, or whose file is gone. If the session is stored, no answer needs to
+   * wait for this: the next daemon removes a note that stays, and keeps the file. Never rejects.
    */
   async end(sessionId: string): Promise<void> {
     await unlink(this.#noteOf(sessionId)).catch(() => {});
@@ -79,9 +82,7 @@ export class CreatedFiles {
     const left = await readdir(this.#directory).catch(() => [] as string[]);
     for (const sessionId of left) {
       try {
-        const text = await readFile(this.#noteOf(sessionId), "utf8");
-        // An empty note names no file: the daemon was killed while it wrote it, or the disk was full.
-        if (text !== "" && !isKnown(sessionId)) await this.#remove(noteIn(text));
+        if (!sessionId.endsWith(partial) && !isKnown(sessionId)) await this.#remove(sessionId);
       } catch (error) {
         this.#log.warn({ err: error, sessionId }, "cannot check the file of a former daemon's session");
       }
@@ -89,7 +90,11 @@ export class CreatedFiles {
     }
   }
 
-  async #remove({ file, content }: Note): Promise<void> {
+  async #remove(sessionId: string): Promise<void> {
+    const text = await readFile(this.#noteOf(sessionId), "utf8");
+    // The system crashed before the note was on disk.
+    if (text === "") return;
+    const { file, content } = noteIn(text);
     const lease = new LeaseHold({ taker: this.#taker, log: this.#log });
     try {
       await lease.hold(file, 0);
@@ -99,7 +104,10 @@ export class CreatedFiles {
     }
     // No session uses this name.
     await rm(unfinished(file), { force: true }).catch(() => {});
-    const isRemoved = content === undefined ? await removeIfEmpty(file) : await removeIfUnused(file, content);
+    const isRemoved =
+      content === undefined
+        ? isOwn({ sessionId, file }) && (await removeIfEmpty(file))
+        : await removeIfUnused(file, content);
     await lease.letGo();
     this.#log.info(
       { file, directory: dirname(file), isRemoved },
@@ -117,6 +125,19 @@ export interface ContentSum {
 interface Note {
   readonly file: string;
   readonly content?: ContentSum;
+}
+
+/** The end of the name of a note that is being written. */
+const partial = ".partial";
+
+/** Whether a file has a session's header. A note that could not be removed may name what is another session's file now. */
+function isOwn(owner: SessionFileOwner): boolean {
+  try {
+    requireOwnHeader(owner);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Former versions recorded only the path. */

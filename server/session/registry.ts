@@ -118,7 +118,7 @@ export class Registry {
   async recover(): Promise<void> {
     const isOpen = (id: string): boolean => this.find(id) !== undefined;
     const { closed } = this.#options.sessions;
-    // The note of a creation can still be there after its session was closed, whose file stays.
+    // The note of a creation can outlive its session. A closed session's file stays.
     const isKnown = (id: string): boolean => isOpen(id) || closed.get(id) !== undefined;
     await Promise.all([this.#created.sweep(isKnown), this.contexts.sweep(isOpen)]);
     await this.#separateFiles();

@@ -26,8 +26,8 @@ export interface EntryContext {
   who(entryId: string | undefined, by: By | undefined): Who;
   delivery(deliveryId: string): Delivery | undefined;
   /**
-   * Called with each row that can change later: a user's message when its prompt becomes known, and a push when its
-   * state changes. `id`: of the entry, or of the delivery.
+   * Called with rows that change later: a user's message whose entry is known, when its prompt becomes known, and a push
+   * when its state changes. `id`: of the entry, or of the delivery.
    */
   add(id: string, row: Cell): void;
 }

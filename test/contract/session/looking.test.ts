@@ -10,7 +10,7 @@ test("asking for the report of a disabled part starts no pi", async () => {
   expect(await call("session/get", { sessionId })).toMatchObject({ state: "hibernated", generation: 1 });
 });
 
-test("an answer of pi's parts that has not their form is refused: any extension can forge it", async () => {
+test("an answer of pi's parts in a wrong form is refused: any extension can forge it", async () => {
   await using stage = await startTokenStage();
   const { sessionId } = await stage.call(stage.main, "session/create", { cwd: stage.root });
   expect(await stage.call(stage.main, "optimisation/inspect", { sessionId })).toMatchObject({

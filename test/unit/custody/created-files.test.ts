@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-const header = (id: string): string => `${JSON.stringify({ type: "session", version: 3, id })}\n`;
+const header = (id: string): string => `${JSON.stringify({ type: "session", version: 3, id, cwd: "/" })}\n`;
 const message = `${JSON.stringify({ type: "message", id: "m", message: { role: "user", content: "Hi." } })}\n`;
 
 test("of files that a killed daemon was creating, only recorded ones without a message are deleted", async () => {
@@ -20,15 +20,17 @@ test("of files that a killed daemon was creating, only recorded ones without a m
   const of = (daemonId: string): CreatedFiles => new CreatedFiles({ daemonId, stateDir }, pino({ level: "silent" }));
   const path = (id: string): string => join(root, `${id}.jsonl`);
   const killed = of("killed");
-  for (const id of ["empty", "written", "known", "ended", "gone"]) {
+  for (const id of ["empty", "written", "known", "ended", "gone", "renewed"]) {
     await killed.begin(id, path(id));
     if (id !== "gone") writeFileSync(path(id), header(id) + (id === "written" ? message : ""));
   }
   await killed.end("ended");
-  writeFileSync(path("stranger"), header("stranger"));
+  writeFileSync(path("other"), header("other"));
+  // Another session has got the path of a note that was never removed.
+  writeFileSync(path("renewed"), header("other"));
   await of("next").sweep((id) => id === "known");
-  const left = ["empty", "written", "known", "ended", "stranger"].filter((id) => existsSync(path(id)));
-  expect(left).toEqual(["written", "known", "ended", "stranger"]);
+  const left = ["empty", "written", "known", "ended", "other", "renewed"].filter((id) => existsSync(path(id)));
+  expect(left).toEqual(["written", "known", "ended", "other", "renewed"]);
   expect(readdirSync(join(stateDir, "creating"))).toEqual([]);
 });
 
@@ -61,6 +63,8 @@ test("a file that was created with messages is deleted if nothing was added to i
   writeFileSync(path("edited"), header("edited") + message.replace("Hi.", "Ho."));
   // The daemon was killed while writing it.
   await killed.begin("unfinished", path("unfinished"), sumOf(Buffer.from(header("unfinished") + message)));
+  // It was killed while it wrote that note again, so the former one counts.
+  writeFileSync(join(stateDir, "creating", "unfinished.partial"), '{"file":');
   writeFileSync(`${path("unfinished")}.unfinished`, header("unfinished"));
   await new CreatedFiles({ daemonId: "next", stateDir }, log).sweep((id) => id === "known");
   const left = Object.keys({ ...behind, edited: "" }).filter((id) => existsSync(path(id)));

@@ -39,19 +39,14 @@ test("ends processes that a killed daemon's children left, and none of another d
   former.begin(a);
   former.begin(b);
   former.begin(c);
-  const [tool, unnoted, ended, stranger] = [
-    await sleeper(a),
-    await sleeper(b),
-    await sleeper(c),
-    await sleeper(foreign),
-  ];
+  const [tool, unnoted, ended, other] = [await sleeper(a), await sleeper(b), await sleeper(c), await sleeper(foreign)];
   // A process id that now belongs to another process identifies nothing.
-  former.started(a, stranger.pid);
+  former.started(a, other.pid);
   former.ended(c);
   const gone = [once(tool, "exit"), once(unnoted, "exit")];
   await ChildRegistry.open(stateDir, log);
   await Promise.all(gone);
-  expect([exists(ended.pid), exists(stranger.pid)]).toEqual([true, true]);
+  expect([exists(ended.pid), exists(other.pid)]).toEqual([true, true]);
 });
 
 test("lets a pi that outlives its daemon end by itself", async () => {
