@@ -84,7 +84,10 @@ function readOutcomes(file: string): readonly TestOutcome[] {
 /** Faults that are injected from outside. They mostly wait, so they run during the tests. */
 async function runFaults(): Promise<ProjectCounts> {
   const script = ["--disable-warning=ExperimentalWarning", "scripts/faults.ts"];
-  const { code, output } = await run(process.execPath, script, { timeoutMs: 7_200_000 });
+  const { code, output } = await run(process.execPath, script, {
+    timeoutMs: 7_200_000,
+    env: { PI_RPCD_TEST_BUILT: "1" },
+  });
   console.log(`\n== faults from outside\n${output.trimEnd().split("\n").slice(0, -1).join("\n")}\n`);
   if (code === 3) missing.push("faults that this machine cannot inject (named above)");
   const total = totalIn(output) ?? { passed: 0, failed: 0 };

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Client, connect, type SessionHandle } from "../../client/index.ts";
 import { WireError } from "../../protocol/errors.ts";
+import { program } from "../../test/helpers/programs.ts";
 import { root, run } from "./command.ts";
 
 // Faults of the system: no more processes, and a changed clock. Each check returns an error, or nothing.
@@ -24,7 +25,6 @@ interface Running {
 
 /** Runs a daemon with the fake pi under another command. */
 async function startUnder(under: readonly string[], directory: string, env: NodeJS.ProcessEnv = {}): Promise<Running> {
-  const program = ["--disable-warning=ExperimentalWarning", join(root, "cli", "main.ts"), "start", "--foreground"];
   const options = [
     "--state-dir",
     join(directory, "s"),
@@ -32,7 +32,7 @@ async function startUnder(under: readonly string[], directory: string, env: Node
     join(root, "test", "fixtures", "fake-pi.mjs"),
     "--json",
   ];
-  const [command = "", ...args] = [...under, process.execPath, ...program, ...options];
+  const [command = "", ...args] = [...under, ...program, "start", "--foreground", ...options];
   const child = spawn(command, args, {
     stdio: ["ignore", "pipe", "ignore"],
     env: { ...process.env, PI_CODING_AGENT_DIR: join(directory, "agent"), ...env },
@@ -54,7 +54,7 @@ async function startUnder(under: readonly string[], directory: string, env: Node
 async function noProcesses(directory: string): Promise<string | undefined> {
   const inject = ["-e", "trace=clone,fork,vfork", "-e", "inject=clone,fork,vfork:error=EAGAIN:when=4..6"];
   const { client, stop } = await startUnder(
-    ["strace", "-f", "-qq", "-o", join(directory, "trace"), ...inject],
+    ["strace", "-f", "--seccomp-bpf", "-qq", "-o", join(directory, "trace"), ...inject],
     directory,
   );
   try {
@@ -154,7 +154,11 @@ async function sleeps(directory: string): Promise<string | undefined> {
 }
 
 export const systemFaults: readonly SystemFault[] = [
-  { name: "EAGAIN at the start of processes", probe: ["strace", "-V"], check: noProcesses },
+  {
+    name: "EAGAIN at the start of processes",
+    probe: ["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "true"],
+    check: noProcesses,
+  },
   { name: "a changed clock", probe: ["sh", "-c", `test -e ${library}`], check: clockJumps },
   { name: "a daemon suspended for 35 s", probe: ["true"], check: sleeps },
 ];
