@@ -1,12 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
 import { exampleOf } from "../../../../protocol/examples.ts";
 import { expiredTlsFiles } from "../../../helpers/edge.ts";
+import { filesBelow } from "../../../helpers/files.ts";
 import { errorName, Scene } from "../scene.ts";
 
 /** A process that is unrelated to the daemon. */
@@ -262,8 +263,12 @@ describe("stop", () => {
   test("leaves only the files that the next daemon needs", async () => {
     await using scene = await Scene.open();
     await scene.json(["start"]);
+    await scene.json(["new"]);
+    await scene.json(["close", "last"]);
     await scene.json(["stop"]);
-    const left = ["daemon.log", "lock.db", "sessions.jsonl", "store.changes", "store.db", "store.mark", "token"];
-    expect(readdirSync(scene.stateDir).toSorted()).toEqual(left);
+    const logs = ["daemon.calls.log", "daemon.log"];
+    const left = [...logs, "lock.db", "sessions.jsonl", "store.changes", "store.db", "store.mark", "token"];
+    const found = Array.from(filesBelow(scene.stateDir).keys(), (path) => relative(scene.stateDir, path));
+    expect(found.toSorted()).toEqual(left);
   });
 });
