@@ -12,7 +12,8 @@ const usage = `Measures the built daemon against plain readers of the same child
 usage: npm run bench -- [NAME…] [--goals] [--json] [--repetitions N] [--dist DIRECTORY] [--pi VERSION] [--only PATTERN]
                         [--opencode FILE]
 
-Without a name: every figure that is timed, which takes less than 20 minutes. Figures that count tokens run when named.
+Without a name: every figure that is timed, which takes about 20 minutes, and more on a slow machine. Figures that count
+tokens run when named.
 
   --goals            print every goal with its values, instead of the figures; runs the timed figures that have goals
   --json             print one JSON document

@@ -37,7 +37,7 @@ export const webConsole: Figure = {
     "W open",
     "W closed",
   ],
-  repetitions: 5,
+  repetitions: 3,
   deadlineSeconds: 500,
   measure: async (setting, resources) => {
     const program = pathOf("chromium");

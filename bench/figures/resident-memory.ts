@@ -20,7 +20,7 @@ const bareNode = join(import.meta.dirname, "..", "fixtures", "bare-node.mjs");
 const firstSessions = 10;
 const furtherSessions = 20;
 /** The load of faster creates could start the thread that writes: its 10 MiB are not the sessions'. */
-const betweenSessionsMs = 400;
+const betweenSessionsMs = 1_000;
 const furtherClients = 1_000;
 /** Streams below what the daemon keeps of one session. */
 const keptSessions = 8;
