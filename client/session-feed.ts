@@ -310,7 +310,7 @@ export class SessionFeed {
       held === undefined ? position : (after ?? Number.POSITIVE_INFINITY),
     );
     const after = reader.after === undefined ? undefined : Math.max(0, Math.min(...places));
-    this.#request([reader], after === undefined ? undefined : { after, epoch: reader.epoch ?? this.#epoch });
+    this.#request([reader], after === undefined ? undefined : { after, epoch: reader.epoch });
   }
 
   #request(asking: readonly Reader[], place: Parameters<FeedOptions["subscribe"]>[0]): void {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isThorough, piUnderTest } from "../../helpers/pi-versions.ts";
+import { piUnderTest } from "../../helpers/pi-versions.ts";
 import { dropInProgram, piProgram } from "./program.ts";
 import type { Scenario } from "./scenario.ts";
 import { scenarios } from "./scenarios/all.ts";
@@ -15,11 +15,6 @@ function runOfPi(scenario: Scenario): Promise<Run> {
   return run;
 }
 
-/** All scenarios on the newest pi, or if the run is of everything. Otherwise those with a known difference, and every third. */
-const played = scenarios.filter(
-  ({ known }, index) => isThorough() || index % 3 === 0 || known?.[version] !== undefined,
-);
-
 /** All scenarios if the run is of everything, otherwise every sixth. */
 const repeated = scenarios.filter((_, index) => process.env["PI_RPCD_TEST_ALL"] === "1" || index % 6 === 0);
 
@@ -33,7 +28,7 @@ test("pi writes the same records each time", async () => {
   expect(found).toEqual([]);
 });
 
-test.for(played.map((scenario) => [scenario.name, scenario] as const))(
+test.for(scenarios.map((scenario) => [scenario.name, scenario] as const))(
   "the drop-in writes what pi writes: %s",
   async ([, scenario]) => {
     const [pi, { problem, ...dropIn }] = await Promise.all([

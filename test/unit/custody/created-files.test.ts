@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -63,13 +72,34 @@ test("a file that was created with messages is deleted if nothing was added to i
   writeFileSync(path("edited"), header("edited") + message.replace("Hi.", "Ho."));
   // The daemon was killed while writing it.
   await killed.begin("unfinished", path("unfinished"), sumOf(Buffer.from(header("unfinished") + message)));
-  // It was killed while it wrote that note again, so the former one counts.
-  writeFileSync(join(stateDir, "creating", "unfinished.partial"), '{"file":');
   writeFileSync(`${path("unfinished")}.unfinished`, header("unfinished"));
   await new CreatedFiles({ daemonId: "next", stateDir }, log).sweep((id) => id === "known");
   const left = Object.keys({ ...behind, edited: "" }).filter((id) => existsSync(path(id)));
   expect(left).toEqual(["answered", "labelled", "torn", "saidByExtension", "known", "edited"]);
   expect(existsSync(`${path("unfinished")}.unfinished`)).toBe(false);
+  expect(readdirSync(join(stateDir, "creating"))).toEqual([]);
+});
+
+test("a note stays until the next one of its session is whole, and what was not finished deletes nothing", async () => {
+  const stateDir = join(root, "state");
+  mkdirSync(stateDir);
+  const path = (id: string): string => join(root, `${id}.jsonl`);
+  const of = (daemonId: string): CreatedFiles => new CreatedFiles({ daemonId, stateDir }, pino({ level: "silent" }));
+  const killed = of("killed");
+  const note = (name: string): string => join(stateDir, "creating", name);
+  await killed.begin("renewed", path("renewed"));
+  const former = readFileSync(note("renewed"), "utf8");
+  // Nothing can be written where the next note begins.
+  mkdirSync(note("renewed.partial"));
+  await killed.begin("renewed", path("another"), sumOf(Buffer.from("content")));
+  expect(readFileSync(note("renewed"), "utf8")).toBe(former);
+  rmdirSync(note("renewed.partial"));
+
+  const content = Buffer.from(header("known") + message);
+  writeFileSync(path("known"), content);
+  writeFileSync(note("known.partial"), JSON.stringify({ file: path("known"), content: sumOf(content) }));
+  await of("next").sweep((id) => id === "known");
+  expect(existsSync(path("known"))).toBe(true);
   expect(readdirSync(join(stateDir, "creating"))).toEqual([]);
 });
 
