@@ -1,10 +1,9 @@
 import type { Stats } from "node:fs";
-import type { FileHandle } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { limits } from "../configuration/limits.ts";
 import { Slices } from "../lib/slices.ts";
 import { checkFile } from "../pi/lease.ts";
-import { openSessionFile, unusable } from "../pi/open-file.ts";
+import { type OpenFile, openSessionFile, unusable } from "../pi/open-file.ts";
 import type { SessionFileOwner } from "../pi/session-paths.ts";
 import { headerIn, maxHeaderBytes, newestVersion } from "../pi/stored-header.ts";
 
@@ -41,10 +40,10 @@ export class EntryFile {
   readonly size: number;
   /** The file of the session from which it was made. */
   parent: string | undefined;
-  readonly #handle: FileHandle;
+  readonly #handle: OpenFile;
   readonly #budget: ReadBudget;
 
-  private constructor(path: string, handle: FileHandle, found: Stats, budget: ReadBudget) {
+  private constructor(path: string, handle: OpenFile, found: Stats, budget: ReadBudget) {
     this.path = path;
     this.#handle = handle;
     this.#budget = budget;
@@ -54,14 +53,15 @@ export class EntryFile {
 
   /**
    * Opens the file of a session. Returns the reason if only pi can read it. Throws `session_file_unusable`, also if the
-   * path leads to another session's file.
+   * path leads to another session's file. `open`: `openInThread` in a thread that can be ended.
    */
   static async open(
     { file, sessionId }: SessionFileOwner,
     budget: ReadBudget,
+    open: (file: string) => Promise<OpenFile> = openSessionFile,
   ): Promise<EntryFile | "missing" | "file_older_form"> {
     checkFile(file);
-    const handle = await openSessionFile(file).catch((error: NodeJS.ErrnoException) => {
+    const handle = await open(file).catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return undefined;
       throw error;
     });

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import type { SessionFileReason } from "../../protocol/custody.ts";
 import { WireError } from "../../protocol/errors.ts";
@@ -32,6 +32,26 @@ export function openSessionFileSync(file: string): number {
   if (fstatSync(descriptor).isFile()) return descriptor;
   closeSync(descriptor);
   throw unusable(file, "not_a_file", "is not a regular file");
+}
+
+/** A file that is open for reading. */
+export interface OpenFile {
+  stat(): Promise<Stats>;
+  read(buffer: Buffer, offset: number, length: number, position: number): Promise<{ readonly bytesRead: number }>;
+  close(): Promise<void>;
+}
+
+/**
+ * Like {@link openSessionFile}, for a thread that can be ended at any time: Node closes the descriptors of such a thread,
+ * but not one that an asynchronous call is just opening.
+ */
+export async function openInThread(file: string): Promise<OpenFile> {
+  const descriptor = openSessionFileSync(file);
+  return {
+    stat: async () => fstatSync(descriptor),
+    read: async (...target) => ({ bytesRead: readSync(descriptor, ...target) }),
+    close: async () => closeSync(descriptor),
+  };
 }
 
 function named(file: string, error: unknown): unknown {

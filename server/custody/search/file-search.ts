@@ -1,5 +1,6 @@
 import { isRecord } from "../../../protocol/objects.ts";
 import type { SearchHit, Unsearched } from "../../../protocol/transcript-methods.ts";
+import { openInThread } from "../../pi/open-file.ts";
 import type { SessionFileOwner } from "../../pi/session-paths.ts";
 import { isBounded } from "../../pi/structure.ts";
 import { EntryFile, type Line, LinesBackwards, type ReadBudget } from "../entry-file.ts";
@@ -94,7 +95,7 @@ class FileSearch {
     const { sessionId } = owner;
     const file = owner.isEphemeral
       ? "ephemeral"
-      : await EntryFile.open(owner, this.#budget).catch(() => "file_unusable" as const);
+      : await EntryFile.open(owner, this.#budget, openInThread).catch(() => "file_unusable" as const);
     if (typeof file === "string") {
       this.#unsearched.push({ sessionId, why: file === "missing" ? "file_missing" : file });
       return undefined;

@@ -393,6 +393,20 @@ test("a search that is not wanted any more ends, running or waiting", async () =
   expect(idsOf([await searches.search([small], { query: "needle" }, new AbortController().signal)])).toEqual(["b"]);
 });
 
+test("searches that end while they open files leave none open", async () => {
+  const session = sessionOf(user("a", null, "needle"));
+  const all = Array.from({ length: 5_000 }, () => session);
+  const searches = new Searches({ ...limits.search, maxSearchThreads: 1 } as unknown as SearchLimits);
+  for (let i = 0; i < 40; i += 1) {
+    const left = new AbortController();
+    const search = searches.search(all, { query: "x" }, left.signal);
+    await expect.poll(openFiles).toContain(session.file);
+    left.abort(new Error("gone"));
+    await expect(search).rejects.toThrow("gone");
+    expect(openFiles()).not.toContain(session.file);
+  }
+});
+
 test("a search whose thread takes too long is overloaded", async () => {
   const session = sessionOf(user("a", null, "needle"));
   await expect(searched([session], { query: "x", bounds: { maxSearchThreadMs: 1 } })).rejects.toMatchObject({
