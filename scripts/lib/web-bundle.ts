@@ -49,6 +49,15 @@ const inPieces: Plugin = {
   },
 };
 
+/** The page only calls. A bundler cannot leave the server out of json-rpc-2.0, because that is CommonJS. */
+const callsOnly: Plugin = {
+  name: "calls-only",
+  resolveId: {
+    filter: { id: /^json-rpc-2\.0$/ },
+    handler: () => join(root, "node_modules", "json-rpc-2.0", "dist", "client.js"),
+  },
+};
+
 /** A browser makes ids itself. Those of a page need no order in time. */
 const browserIds: Plugin = {
   name: "browser-ids",
@@ -78,7 +87,7 @@ export async function bundleWeb(): Promise<RolldownOutput> {
     input: join(source, "main.tsx"),
     tsconfig: join(source, "tsconfig.json"),
     transform: { define: { "process.env.NODE_ENV": '"production"' } },
-    plugins: [lexerOnly, inPieces, browserIds, errorsWithoutMeanings],
+    plugins: [lexerOnly, inPieces, callsOnly, browserIds, errorsWithoutMeanings],
     experimental: { attachDebugInfo: "none" },
   });
   const output = await build.generate({ format: "esm", minify: true, comments: false, chunkFileNames: "[name].js" });
