@@ -36,6 +36,10 @@ function needsDownloadedPi(): boolean {
   );
 }
 
+// On a virtual machine, the first touch of each page of memory is a sixth of the work of a starting pi. In huge pages,
+// which Linux and glibc have, it touches fewer.
+process.env["GLIBC_TUNABLES"] ??= "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=16777216";
+
 /** The signal that interrupted the run. */
 let interruptedBy: NodeJS.Signals | undefined;
 

@@ -62,7 +62,10 @@ export class Normaliser {
   }
 
   #object(object: Plain): Plain {
-    return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, this.#field(key, value)]));
+    // pi times an answer only if its time stamp is not before its stream. A failed answer can be older than its stream.
+    const isFailed = object["stopReason"] === "aborted" || object["stopReason"] === "error";
+    const compared = Object.entries(object).filter(([key]) => !(isFailed && key === "durationMs"));
+    return Object.fromEntries(compared.map(([key, value]) => [key, this.#field(key, value)]));
   }
 
   #field(key: string, value: unknown): unknown {
