@@ -36,8 +36,8 @@ function needsDownloadedPi(): boolean {
   );
 }
 
-// On a virtual machine, the first touch of each page of memory is a sixth of the work of a starting pi. In huge pages,
-// which Linux and glibc have, it touches fewer.
+// Where a page fault is expensive, as on some virtual machines, a fifth of the work of a starting pi is that it touches
+// pages of memory for the first time. With huge pages for malloc there are fewer. Only glibc reads this.
 process.env["GLIBC_TUNABLES"] ??= "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=16777216";
 
 /** The signal that interrupted the run. */
