@@ -62,9 +62,7 @@ export class Normaliser {
   }
 
   #object(object: Plain): Plain {
-    // pi times an answer only if its time stamp is not before its stream. A failed answer can be older than its stream.
-    const isFailed = object["stopReason"] === "aborted" || object["stopReason"] === "error";
-    const compared = Object.entries(object).filter(([key]) => !(isFailed && key === "durationMs"));
+    const compared = Object.entries(object).filter(([key]) => key !== "durationMs" || !isUnbegun(object));
     return Object.fromEntries(compared.map(([key, value]) => [key, this.#field(key, value)]));
   }
 
@@ -81,6 +79,14 @@ export class Normaliser {
     this.#ids.set(id, name);
     return name;
   }
+}
+
+/**
+ * Whether it is an answer that was aborted before its first piece. pi times an answer only if its time stamp is not before
+ * its stream, and this one can be a millisecond older.
+ */
+function isUnbegun({ stopReason, content }: Plain): boolean {
+  return stopReason === "aborted" && Array.isArray(content) && content.length === 0;
 }
 
 /** Joins the deltas of a block and the parts of an output, and keeps the last of a tool's updates. */

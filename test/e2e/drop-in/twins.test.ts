@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
+import { Normaliser } from "./normalise.ts";
 import { dropInProgram, piProgram } from "./program.ts";
 import type { Scenario } from "./scenario.ts";
 import { scenarios } from "./scenarios/all.ts";
 import { difference, type Run, runScenario } from "./twins.ts";
+import { World } from "./world.ts";
 
 const { cli, version } = piUnderTest();
 const runsOfPi = new Map<Scenario, Promise<Run>>();
@@ -26,6 +28,21 @@ test("pi writes the same records each time", async () => {
     if (differs !== undefined) found.push(`${scenario.name}: ${differs}`);
   }
   expect(found).toEqual([]);
+});
+
+test("only an answer that was aborted before its first piece may have a time in one run alone", async () => {
+  await using world = await World.open({});
+  const isSame = (message: object): boolean => {
+    const [timed, untimed] = [{ ...message, durationMs: 3 }, message].map((one) =>
+      new Normaliser(world).records([{ type: "message_end", message: one }]),
+    );
+    return JSON.stringify(timed) === JSON.stringify(untimed);
+  };
+  const begun = [{ type: "text", text: "a" }];
+  expect(isSame({ role: "assistant", stopReason: "aborted", content: [] })).toBe(true);
+  expect(isSame({ role: "assistant", stopReason: "aborted", content: begun })).toBe(false);
+  expect(isSame({ role: "assistant", stopReason: "error", content: [] })).toBe(false);
+  expect(isSame({ role: "assistant", stopReason: "stop", content: [] })).toBe(false);
 });
 
 test.for(scenarios.map((scenario) => [scenario.name, scenario] as const))(
